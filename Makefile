@@ -76,9 +76,10 @@ floors: $(VENV)/.dev ## whether the lowest versions that we allow work; ARGS="ad
 bench: $(VENV)/.dev $(patsubst requirements/bench-%.txt,$(BENCH)/%/.made,$(wildcard requirements/bench-*.txt)) ## measure; ONLY=start runs bench/start.py alone
 	@for file in bench/$(or $(ONLY),*).py; do echo "== $$file" && $(PYTHON) $$file $(ARGS) || exit 1; done
 
-docs: $(VENV)/.dev ## write anew what is generated: the pages on requirements and settings, the console's types
+docs: $(VENV)/.dev ## write anew what is generated: the pages on requirements and settings, the CLI's operations, the console's types
 	@$(PYTHON) -m holdfast.core.reference > docs/settings.md
 	@$(PYTEST) -qqq --collect-only -n 0 -m "" --requirements-page=docs/requirements.md
+	@$(PYTHON) -m holdfast.server.operation_table > src/holdfast/cli/operations.json
 	@$(PYTHON) console/schema.py > console/src/api/schema.ts
 
 lock: $(VENV)/.dev ## pin the dependencies with their hashes; UPGRADE=--upgrade takes the newest

@@ -25,7 +25,7 @@ def test_a_tenant_that_was_made_is_listed(served: Program) -> None:
 
     assert made.json in listed.json
     assert {"default", "listed"} <= {tenant["name"] for tenant in listed.json}
-    assert table.stdout.splitlines()[0].split() == ["NAME", "MADE", "ID"]
+    assert table.stdout.splitlines()[0].split() == ["NAME", "CREATED", "ID"]
     assert table.stderr == ""
 
 

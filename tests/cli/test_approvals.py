@@ -22,7 +22,7 @@ def test_what_waits_is_listed_with_the_call(desk: Program) -> None:
 
     table = desk("approvals", "ls").stdout
 
-    assert table.split("\n")[0].split() == ["ID", "CALL", "WHY", "USER", "RUN", "ASKED"]
+    assert table.split("\n")[0].split() == ["ID", "CALL", "REASON", "USER", "RUN", "ID", "CREATED"]
     assert f"{approval['id'][:13]}  refund(euros=5, parcel=AB-1)  the agent's list  local" in table
 
 

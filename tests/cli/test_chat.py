@@ -220,7 +220,7 @@ def test_commands_lead_to_other_sessions_and_agents(desk: Program, at_terminal: 
     chat.say("First words")
     chat.wait_for("Good morning.")
     chat.say("/new")
-    chat.wait_for("You talk to desk.")
+    chat.wait_for("Chat with desk.")
     chat.wait_for(READY)
     chat.say("Other words")
     chat.wait_for("Good morning.")

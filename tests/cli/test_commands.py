@@ -117,7 +117,7 @@ def test_an_id_may_be_any_text(served: Program, id: str) -> None:
         (["cancel", "nothing"], 3, "the command nothing does not exist"),
         (["ls", "--state", "lost"], 2, "state"),
         (["ls", "--limit", "101"], 2, "limit"),
-        (["invoke", "translate", "text"], 2, "is no argument"),
+        (["invoke", "translate", "text"], 2, "is not an argument"),
         (["invoke", "translate", "--id", ""], 2, "does not fit"),
         (["invoke", "translate", "--wait", "-1"], 2, "wait"),
         (["invoke", ""], 2, "skill"),

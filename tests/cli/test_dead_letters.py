@@ -67,7 +67,7 @@ def test_one_or_all_are_redriven(served: Program, group: str) -> None:
     states = [letter["state"] for letter in served("dead-letters", "ls", "--group", group, "--json").json]
 
     assert (one.code, one.stdout) == (0, "")
-    assert "on its way again" in one.stderr
+    assert "Redrove 1 dead letter." in one.stderr
     assert rest.json == {"redriven": 1}
     assert states == ["redriven", "redriven"]
     assert oldest != newest

@@ -183,8 +183,8 @@ def test_memories_are_exported_and_imported(served: Program, ann: list[str], tmp
     assert "Exported 2 memories" in exported.stderr
     assert [json.loads(line).get("content") for line in exported.stdout.splitlines()] == [None, "likes tea", "喜欢喝茶"]
     assert first.json == {"added": 2, "folded": 0, "expired": 0}
-    assert "Imported 0 memories; 2 were there already" in again.stderr
-    assert "Imported 0 memories; 2 were there already" in back.stderr
+    assert "Imported 0 memories; 2 existed already" in again.stderr
+    assert "Imported 0 memories; 2 existed already" in back.stderr
     assert len(found(served("memory", "search", "likes tea 茶", *bob, "--json"))) == 2
 
 
@@ -252,16 +252,16 @@ def test_what_cannot_be_done_is_said(served: Program, words: list[str], code: in
         (["add", ""], "the memory is empty"),
         (["supersede", "00000000-0000-0000-0000-000000000000", " "], "the memory is empty"),
         (["add", "x" * (MAX_CONTENT_BYTES + 1)], "the memory is too large: it has 65537 bytes; the limit is 65536"),
-        (["add", "x", "--at", "yesterday"], "'yesterday' is no time. Write it like 2026-03-01 or"),
-        (["add", "x", "--at", "0001-01-01"], "'0001-01-01' is no time"),
-        (["search", "x", "--as-of", "foo"], "'foo' is no time"),
+        (["add", "x", "--at", "yesterday"], "'yesterday' is not a time. Write it like 2026-03-01 or"),
+        (["add", "x", "--at", "0001-01-01"], "'0001-01-01' is not a time"),
+        (["search", "x", "--as-of", "foo"], "'foo' is not a time"),
         (["add", "x", "--trust", "god"], "'god' is not one of 'system', 'user'"),
         (["export", "--scope", "everybody"], "'everybody' is not one of 'session', 'user'"),
-        (["why-not", "x", "y"], "'x' is no id. The lists show the ids."),
+        (["why-not", "x", "y"], "'x' is not an id. Copy an id"),
         (["search", ""], "the query is empty"),
         (["search", "x", "--type", "fact", "--type", ""], "--type is empty"),
         *(
-            ([*command, option, ""], f"{option} is empty. Give a name, or leave it out.")
+            ([*command, option, ""], f"{option} is empty. Give a value, or omit the option.")
             for command in (["add", "x"], ["search", "x"], ["export"], ["import", "x.jsonl"])
             for option in ("--user", "--agent", "--session")
         ),

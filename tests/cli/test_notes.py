@@ -48,7 +48,7 @@ def test_where_nothing_is_noted_nothing_is_printed(served: Program) -> None:
     done = served("notes", "show", "--user", uuid4().hex)
 
     assert (done.code, done.stdout) == (0, "")
-    assert "default has noted nothing" in done.stderr
+    assert "default has no notes" in done.stderr
 
 
 def test_an_operation_edits_the_notes(served: Program, ann: list[str]) -> None:

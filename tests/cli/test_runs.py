@@ -68,7 +68,7 @@ def test_a_run_that_failed_is_tried_again_and_one_that_ended_can_be_stopped_no_m
 
     assert (again.json["retry_of"], again.json["attempt"]) == (failed["id"], 2)
     assert (twice.code, stopped.code) == (2, 0)
-    assert "cannot be tried again" in twice.stderr
+    assert "cannot be retried" in twice.stderr
 
 
 @pytest.mark.req("AGENT-07")
@@ -87,7 +87,7 @@ def test_a_message_that_failed_is_edited_and_answered_or_deleted(desk: Program) 
     refused = desk("runs", "retry", deleted)
 
     assert "Message 1 was not answered: the turn failed." in marked
-    assert f"try again: holdfast runs retry {edited}" in marked
+    assert f"retry: holdfast runs retry {edited}" in marked
     assert (again["retry_of"], done["run"]["state"]) == (edited, "done")
     assert [each["content"] for each in done["steps"][0]["sent"]["messages"][1:]] == ["Hello 7!"]
     assert (gone.code, refused.code) == (0, 2)

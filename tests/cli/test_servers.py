@@ -105,7 +105,7 @@ def test_an_address_of_another_server_says_so(here: Program, remote_desk: Remote
 def test_a_command_that_asks_no_server_takes_none(here: Program, words: list[str]) -> None:
     refused = here(*words, "--server", NOWHERE, "--json")
 
-    assert (refused.code, refused.error["what"]) == (2, "this command asks no server")
+    assert (refused.code, refused.error["what"]) == (2, "this command uses no server")
     assert "--server" not in here(*words, "--help").stdout
 
 

@@ -162,7 +162,7 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(half_a_ser
     parts: list[bytes] = []
 
     with pytest.raises(Unavailable):
-        await Api(Server(half_a_server, {})).fetch("/", parts.append)
+        await Api(Server(half_a_server, {})).download("export_memories", parts.append)
 
     assert parts == [b"half"]
 

@@ -112,7 +112,7 @@ def test_skills_are_listed_found_shown_and_removed(served: Program, tmp_path: Pa
     assert words.stdout.startswith(f"{name}\ndescription  How to take goods back.\n")
     assert words.stdout.endswith("files        scripts/check.sh\n\n# Returns\nLook at the order first.\n")
     assert record["instructions"] == "# Returns\nLook at the order first.\n"
-    assert (removed.code, removed.stderr) == (0, f"The skill {name} is removed.\n")
+    assert (removed.code, removed.stderr) == (0, f"Removed the skill {name}.\n")
     assert served("skills", "show", name).code == 3
 
 
@@ -143,10 +143,10 @@ def test_skills_are_linked_given_to_agents_and_their_changes_listed(desk: Progra
     bare = desk("skills", "show", returns, "--json").json
 
     assert [each.stderr for each in done] == [
-        f"{returns} works with track (execute).\n",
+        f"{returns} uses track (execute).\n",
         f"{returns} can use {orders}.\n",
         f"desk has {returns}.\n",
-        f"{returns} is not active any more.\n",
+        f"The skill {returns} is no longer active.\n",
     ]
     for line in (f"can use      {orders}", "tools        track (execute)", "agents       desk", "active       no"):
         assert line in shown.splitlines()

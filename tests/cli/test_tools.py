@@ -75,9 +75,9 @@ def test_a_value_is_read_as_the_schema_of_the_tool_says(word: str, value: Any) -
         (["share=NaN"], "the argument 'share' cannot be 'NaN'"),
         (["fast=yes"], "Write it like fast=true"),
         (["size=800"], None),
-        (["where=here"], "the tool takes object"),
-        (["hello"], "'hello' is no argument"),
-        (["=1"], "'=1' is no argument"),
+        (["where=here"], "the tool expects object"),
+        (["hello"], "'hello' is not an argument"),
+        (["=1"], "'=1' is not an argument"),
         (["text=a", "text=b"], "the argument 'text' is given twice"),
     ],
 )
@@ -110,7 +110,7 @@ def test_tools_are_listed_and_found(desk: Program) -> None:
     assert table.stdout.split("\n")[0].split() == ["NAME", "KIND", "ACCESS", "ACTIVE", "SOURCE", "CALLS", "DESCRIPTION"]
     assert "refund  function  execute  yes" in table.stdout
     assert found.stdout.split("\n")[1].split()[1:] == ["track", "Where", "a", "parcel", "is."]
-    assert "Found by words alone." in found.stderr
+    assert "by words only" in found.stderr
     assert of_a_source.json == []
 
 
@@ -148,7 +148,7 @@ def test_a_tool_is_called_and_what_it_gives_printed(desk: Program) -> None:
     assert json.loads(whole.stdout)["parcel"] == "AB-2"
     assert (record.json["status"], record.json["text"]) == ("done", "2.50 euros for 7")
     assert record.json["arguments"] == {"parcel": "7", "euros": 2.5}
-    assert calls.stdout.split("\n")[0].split() == ["ID", "CALL", "STATUS", "GAVE", "WHO", "MS", "AT"]
+    assert calls.stdout.split("\n")[0].split() == ["ID", "CALL", "STATUS", "GAVE", "WHO", "MS", "CREATED"]
     assert f"{record.json['id'][:13]}  refund(euros=2.5, parcel=7)  done" in calls.stdout
 
 
@@ -170,20 +170,20 @@ def test_the_same_key_calls_once_and_the_whole_output_is_printed(desk: Program) 
         (["call", "none"], 3, "there is no tool 'none'"),
         (["call", "track"], 2, "`parcel`"),
         (["call", "track", "parcel=1", "size=2"], 2, "size"),
-        (["call", "refund", "parcel=1", "euros=much"], 2, "the tool takes number"),
-        (["call", "track", "--arguments", "{"], 2, "the arguments are no JSON"),
-        (["call", "track", "--arguments", "[]"], 2, "the arguments are no object"),
+        (["call", "refund", "parcel=1", "euros=much"], 2, "the tool expects number"),
+        (["call", "track", "--arguments", "{"], 2, "cannot be read as a JSON object"),
+        (["call", "track", "--arguments", "[]"], 2, "cannot be read as a JSON object"),
         (["call", "track", "parcel=1", "--arguments", "{}"], 2, "in several ways"),
-        (["call", "track", "-"], 2, "the arguments are no JSON"),
+        (["call", "track", "-"], 2, "cannot be read as a JSON object"),
         (["show", "none"], 3, "there is no tool 'none'"),
         (["rm", "track"], 5, "an app declares the tool track"),
         (["output", UNKNOWN], 3, UNKNOWN),
         (["decide", UNKNOWN, "done"], 3, UNKNOWN),
         (["decide", UNKNOWN, "maybe"], 2, "maybe"),
-        (["cancel", "x7"], 2, "is no id"),
+        (["cancel", "x7"], 2, "is not an id"),
         (["calls", "--status", "odd"], 2, "status"),
         (["permit", "track", "support", "all"], 2, "all"),
-        (["permit", "track", "support"], 2, "it is not said who may do what"),
+        (["permit", "track", "support"], 2, "the arguments name no permission"),
         (["permit", "track"], 2, "--users LEVEL"),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_tool_is_shown_with_who_may_use_it_and_how_often_it_was_called(desk: P
     assert lines[0] == "refund (function)"
     assert "permissions  desk execute, others execute, users by hand read" in lines
     assert "description  Refund the postage." in lines
-    assert "idempotent   no: it is never run twice unasked" in lines
+    assert "idempotent   no: it is never retried automatically" in lines
     assert "  euros (number, required)" in lines
     assert any(line.startswith("calls ") for line in lines)
     assert record["permissions"] == {"default": "execute", "agents": {"desk": "execute"}, "users": "read"}

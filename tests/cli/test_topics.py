@@ -50,7 +50,7 @@ def test_a_topic_is_made_listed_and_removed(served: Program) -> None:
     removed = served("topics", "rm", name)
 
     assert (made.code, made.stdout) == (0, "")
-    assert f"a topic {name} with 3 partitions" in made.stderr
+    assert f"The topic {name} has 3 partitions." in made.stderr
     assert again.json == {"name": name, "partitions": 3}
     assert re.search(rf"^{name} +3 +0 +0.00 ", table.stdout, re.MULTILINE)
     assert (listed[name]["records"], listed[name]["oldest"]) == (0, None)
@@ -146,12 +146,12 @@ def test_a_tenant_s_topics_are_its_own(served: Program, topic: str) -> None:
         (["create", "{topic}", "--partitions", "7"], 5, "has 2 partitions"),
         (["rm", "unknown"], 3, "the topic unknown does not exist. List the topics with `holdfast topics ls`."),
         (["tail", "unknown", "-f"], 3, "the topic unknown does not exist"),
-        (["tail", "{topic}", "--at", "yesterday"], 2, "is no time"),
+        (["tail", "{topic}", "--at", "yesterday"], 2, "is not a time"),
         (["tail", "{topic}", "--offset", "1", "--at", "2026-01-01"], 2, "more than one starting position"),
         (["tail", "{topic}", "--partition", "2"], 2, "Use 0 to 1"),
         (["tail", "\udcff"], 2, "not UTF-8"),
-        (["publish", "{topic}", "hello"], 2, "Text needs quotes"),
-        (["publish", "{topic}", "1", "--header", "a"], 2, "is no header"),
+        (["publish", "{topic}", "hello"], 2, "Put text in quotes"),
+        (["publish", "{topic}", "1", "--header", "a"], 2, "is not a header"),
         (["publish", "{topic}", "1", "--id", "7"], 2, "UUID"),
         (["publish", "unknown", "1"], 3, "the topic unknown does not exist"),
         (["reset", "nobody", "{topic}"], 3, "the group nobody does not exist"),

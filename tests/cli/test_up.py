@@ -156,7 +156,7 @@ def test_an_app_is_served_by_any_of_its_names(holdfast: Program, start: Start, n
     [
         ("nowhere.py", "there is no file nowhere.py"),
         ("nowhere", "there is no module nowhere"),
-        ("shop.py", "shop.py has 2 apps: they are app, empty. Say which"),
+        ("shop.py", "shop.py has 2 apps: they are app, empty. Name one"),
         ("shop:empty", "shop:empty has no agents"),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_model_that_is_here_is_not_fetched_again(holdfast: Program, models: St
     done = holdfast("models", "fetch", ENGLISH, environment=environment)
 
     assert (done.code, done.stdout) == (0, "")
-    assert done.stderr == f"{ENGLISH} is in {models.cache / ENGLISH}.\n"
+    assert done.stderr == f"The model {ENGLISH} is in {models.cache / ENGLISH}.\n"
 
 
 def test_with_an_endpoint_there_is_nothing_to_fetch(holdfast: Program) -> None:
@@ -71,5 +71,5 @@ def test_with_an_endpoint_there_is_nothing_to_fetch(holdfast: Program) -> None:
     fetched = holdfast("models", "fetch", environment=environment)
     listed = holdfast("models", "ls", "--json", environment=environment)
 
-    assert (fetched.code, fetched.stderr) == (0, "Nothing to fetch: http://localhost:8000/v1 is asked for vectors.\n")
+    assert (fetched.code, fetched.stderr) == (0, "Nothing to download: vectors come from http://localhost:8000/v1.\n")
     assert {row["state"] for row in listed.json} == {"remote"}

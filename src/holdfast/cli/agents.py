@@ -7,28 +7,22 @@ import typer
 
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import printable, write
-from holdfast.cli.urls import address
 
 app = group("List and show agents, both those declared in apps and those stored as rows.")
 
-COLUMNS = {"name": "NAME", "kind": "KIND", "active": "ACTIVE", "served": "SERVED", "description": "DESCRIPTION"}
+COLUMNS = ["name", "kind", "active", "served", "description"]
 
-
-@command(app)
-async def ls(invocation: Invocation) -> None:
-    """List agents by name. A served agent can answer now; the others when a process serves them."""
-    async with reach(invocation) as api:
-        found = await api.get(address("agents"))
-    invocation.output.rows(found["agents"], COLUMNS)
+derive(app, "ls", "list_agents", table(COLUMNS))
 
 
 @command(app)
 async def show(invocation: Invocation, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Show an agent: model, tools, skills, limits and instructions."""
     async with reach(invocation) as api:
-        agent = await api.get(address("agents", name))
-        agent["skills"] = [each["skill"] for each in (await api.get(address("agents", name, "skills")))["skills"]]
+        agent = await api.call("get_agent", name=name)
+        agent["skills"] = [each["skill"] for each in (await api.call("list_agent_skills", agent=name))["skills"]]
     if invocation.json:
         invocation.output.record(agent)
     else:

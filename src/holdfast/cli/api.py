@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.cli.invocation import Invocation
+from holdfast.cli.operations import Request, operation
 from holdfast.cli.servers import KEY, Headers, Server, find_server
 from holdfast.core.errors import HoldfastError, Unauthenticated, Unavailable
 from holdfast.core.threads import run_in_thread
@@ -25,58 +26,38 @@ class Api:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def get(self, path: str) -> Any:
-        """Send a GET request and return the decoded response."""
-        return await self._call("GET", path, None)
+    async def call(self, name: str, /, **arguments: Any) -> Any:
+        """Call an operation and return the decoded response; an empty object if there is none."""
+        request = operation(name).request(arguments)
+        if request.body is None:
+            return await self._send(request)
+        return await self._send(request, json.dumps(request.body, default=str).encode(), "application/json")
 
-    async def fetch(self, path: str, into: Into) -> None:
-        """Send a GET request and pass the response body to `into`, part by part."""
-        status, answer = await self._request("GET", path, {}, b"", into)
-        if status >= http.client.BAD_REQUEST:
-            raise self._error(answer)
+    async def upload(self, name: str, data: bytes, /, **arguments: Any) -> Any:
+        """Call an operation with a body that is not JSON, and return the decoded response."""
+        called = operation(name)
+        return await self._send(called.request(arguments), data, called.body_format)
 
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Send a POST request and return the decoded response."""
-        return await self._call("POST", path, body)
+    async def download(self, name: str, into: Into, /, **arguments: Any) -> None:
+        """Call an operation and pass the response body to `into`, part by part."""
+        await self._send(operation(name).request(arguments), into=into)
 
-    async def upload(self, path: str, data: bytes, kind: bytes) -> Any:
-        """Send a POST request with a raw body and return the decoded response."""
-        return await self._send("POST", path, {"content-type": kind}, data)
-
-    async def put(self, path: str, body: dict[str, Any]) -> Any:
-        """Send a PUT request and return the decoded response."""
-        return await self._call("PUT", path, body)
-
-    async def patch(self, path: str, body: dict[str, Any]) -> Any:
-        """Send a PATCH request and return the decoded response."""
-        return await self._call("PATCH", path, body)
-
-    async def delete(self, path: str) -> Any:
-        """Send a DELETE request and return the decoded response; an empty object if there is no body."""
-        return await self._call("DELETE", path, None)
-
-    async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
-        if body is None:
-            return await self._send(method, path, {}, b"")
-        return await self._send(method, path, {"content-type": b"application/json"}, json.dumps(body).encode())
-
-    async def _send(self, method: str, path: str, headers: Headers, data: bytes) -> Any:
-        status, answer = await self._request(method, path, headers, data, None)
+    async def _send(
+        self, request: Request, body: bytes = b"", media_type: str | None = None, into: Into | None = None
+    ) -> Any:
+        headers = dict(self._server.headers)
+        if media_type is not None:
+            headers["content-type"] = media_type.encode()
+        # In a thread: the server may be in this process, and Ctrl-C must not wait for the response.
+        status, answer = await run_in_thread(
+            lambda: self._wait(request.method, request.path, headers, body, into), name="request"
+        )
         if status >= http.client.BAD_REQUEST:
             raise self._error(answer)
         return json.loads(answer) if answer else {}
 
-    async def _request(
-        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None
-    ) -> tuple[int, bytes]:
-        """Return the status and body of the response. With `into`, pass the parts of a successful response to it.
-
-        The request runs in a thread: the server may be in this process, and Ctrl-C must not wait for the response.
-        """
-        headers = {**self._server.headers, **headers}
-        return await run_in_thread(lambda: self._wait(method, path, headers, body, into), name="request")
-
     def _wait(self, method: str, path: str, headers: Headers, body: bytes, into: Into | None) -> tuple[int, bytes]:
+        """Return the status and body of the response. With `into`, pass the parts of a successful response to it."""
         connection = _connection(self._server)
         try:
             with self._expected():
@@ -110,7 +91,7 @@ class Api:
             error = error_of(json.loads(answer))
         except (ValueError, KeyError, TypeError):
             return Unavailable(
-                f"the server at {self._server.url} does not answer as one of Holdfast's does",
+                f"the server at {self._server.url} is not a Holdfast server",
                 why=f"it sent {answer[:200]!r}",
                 next="Check its address.",
             )

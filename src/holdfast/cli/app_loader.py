@@ -31,7 +31,7 @@ def _named(module: ModuleType, name: str, attribute: str) -> App:
             raise InvalidInput(f"{name} has no {attribute}", next=f"Declare it there: `{attribute} = holdfast.App()`.")
         found = getattr(found, part)
     if not isinstance(found, App):
-        raise InvalidInput(f"{name}:{attribute} is no holdfast.App", why=f"it is a {type(found).__name__}")
+        raise InvalidInput(f"{name}:{attribute} is not a holdfast.App", why=f"it is a {type(found).__name__}")
     return found
 
 
@@ -43,7 +43,7 @@ def _only(module: ModuleType, name: str) -> App:
         raise InvalidInput(
             f"{name} has {len(apps)} apps",
             why=f"they are {', '.join(sorted(apps))}",
-            next=f"Say which: {name}:{min(apps)}, for example.",
+            next=f"Name one, such as {name}:{min(apps)}.",
         )
     return next(iter(apps.values()))
 
@@ -55,7 +55,7 @@ def _load_module(name: str) -> ModuleType:
 
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise InvalidInput(f"there is no file {path}", next="Name it from the current folder, or in full.")
+        raise InvalidInput(f"there is no file {path}", next="Give its path from the current folder, or its full path.")
     sys.path.insert(0, str(path.parent.absolute()))  # as `python FILE` does
 
     def load() -> ModuleType:
@@ -86,7 +86,7 @@ def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
         raise HoldfastError(
             f"{name} ends the program when it is loaded",
             why=f"it calls sys.exit({error.code!r:.100})",
-            next='Have it do so only `if __name__ == "__main__":`.',
+            next='Move that call below `if __name__ == "__main__":`.',
         ) from error
     except Exception as error:
         raise _unloadable(name, error) from error

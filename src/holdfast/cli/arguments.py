@@ -27,7 +27,7 @@ def arguments_of(schema: Mapping[str, Any], words: Sequence[str]) -> dict[str, A
     for word in words:
         name, equals, text = word.partition("=")
         if not name or not equals:
-            raise InvalidInput(f"{word[:80]!r} is no argument", next="Write it like name=value.")
+            raise InvalidInput(f"{word[:80]!r} is not an argument", next="Write it like name=value.")
         if name in arguments:
             raise InvalidInput(f"the argument {name[:80]!r} is given twice", next="Give it once.")
         arguments[name] = value_of(name, schema.get("properties", {}).get(name, {}), schema, text)
@@ -47,7 +47,7 @@ def value_of(name: str, schema: Any, root: Mapping[str, Any], text: str) -> Any:
         kinds = " or ".join(sorted(types))
         raise InvalidInput(
             f"the argument {name[:80]!r} cannot be {text[:80]!r}",
-            why=f"it is no JSON, and the tool takes {kinds}",
+            why=f"it is not JSON, and the tool expects {kinds}",
             next=f"Write it like {name[:80]}={_EXAMPLES[min(types)]}.",
         ) from None
     if types and "string" in types and not _is_one_of(value, types):
@@ -77,25 +77,28 @@ def whole_of(words: Sequence[str], arguments: str | None) -> dict[str, Any] | No
     """Return the arguments that are given as one JSON object, or None."""
     if (words and arguments is not None) or ("-" in words and len(words) > 1):
         raise InvalidInput(
-            "the arguments are given in several ways", next="Give them as name=value, with --arguments, or as - alone."
+            "the arguments are given in several ways", next="Use one: name=value, --arguments, or - for stdin."
         )
     text = sys.stdin.read() if list(words) == ["-"] else arguments
+    return json_object("the text of the arguments", text, '{"text": "hello"}')
+
+
+def json_object(name: str, text: str | None, example: str) -> dict[str, Any] | None:
+    """Parse the value of an option as a JSON object."""
     if text is None:
         return None
     try:
-        value = _json(text)
+        value, why = _json(text), "it is another kind of value"
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            "the arguments are no JSON", why=str(error), next='Write them like {"text": "hello"}.'
-        ) from None
+        value, why = None, str(error)
     if not isinstance(value, dict):
-        raise InvalidInput("the arguments are no object", next='Write them like {"text": "hello"}.')
+        raise InvalidInput(f"{name} cannot be read as a JSON object", why=why, next=f"Write it like '{example}'.")
     return cast(dict[str, Any], value)
 
 
 def _json(text: str) -> Any:
     def refused(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     return json.loads(text, parse_constant=refused)
 

@@ -45,7 +45,7 @@ def read_passphrase(file: Path | None, *, ask: bool, again: bool = False) -> str
 
     said = getpass("Passphrase for the installation's secret (empty: without it): ")
     if said and again and getpass("Once more: ") != said:
-        raise InvalidInput("the two are not the same", next="Try again.")
+        raise InvalidInput("the two passphrases differ", next="Try again.")
     return said or None
 
 
@@ -75,7 +75,7 @@ class RestoredSecrets:
         if present is not None and present != self._found.get(INSTALLATION, present):
             raise AlreadyExists(
                 "this installation has another secret than the backup",
-                why="to replace it would make its own keys and secrets unreadable",
+                why="replacing it would make the keys and secrets of this installation unreadable",
                 next=f"Restore into a new --data folder, remove {self._folder.secret}, or keep it with --keep-secret.",
             )
 

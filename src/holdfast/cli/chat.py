@@ -77,7 +77,7 @@ def _question(invocation: Invocation, message: list[str] | None) -> str | None:
     else:
         question = sys.stdin.buffer.read().decode(errors="replace").removesuffix("\n")
     if not question.strip():
-        raise InvalidInput("the message is empty", next="Say something.")
+        raise InvalidInput("the message is empty", next="Give a text.")
     return question
 
 
@@ -96,7 +96,7 @@ def _talk(invocation: Invocation, calling: ChatLoop, ready: Frame, user: str | N
     """Chat in one session. Return the session to switch to, or None if the user exits."""
     screen = Terminal(sys.stdout, colour=in_colour(sys.stdout))
     place = ChatPlace(ready["agent"], ready["session_id"], user)
-    invocation.output.say(f"You talk to {place.agent}. Ctrl-C stops an answer, Ctrl-D leaves, /help tells more.")
+    invocation.output.say(f"Chat with {place.agent}. Ctrl-C stops an answer, Ctrl-D exits, /help lists commands.")
     for line in calling.call(lambda api: recap(api, ready["conversation_id"])) if recalls else ():
         screen.remark(line)
     turns = _Turns(calling, screen, asks=True)
@@ -135,7 +135,7 @@ def _ask_once(invocation: Invocation, calling: ChatLoop, question: str) -> None:
     if ended["kind"] != "done":
         raise _error(ended)
     if ended.get("state") != "done":
-        raise HoldfastError("somebody stopped the answer", next="Ask again.", run_id=ended.get("run_id"))
+        raise HoldfastError("the answer was cancelled", next="Ask again.", run_id=ended.get("run_id"))
 
 
 class _Turns:
@@ -177,8 +177,8 @@ class _Turns:
         """Ask the user whether a tool call may run."""
         if not self._asks:
             raise Forbidden(
-                f"{called(frame)} waits for somebody's approval",
-                next=f"Allow it with `holdfast approvals approve {frame['approval_id']}`, or deny it.",
+                f"{called(frame)} waits for approval",
+                next=f"Approve it with `holdfast approvals approve {frame['approval_id']}`, or deny it.",
                 approval_id=frame["approval_id"],
                 run_id=frame.get("run_id"),
             )

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.cli.api import Api
-from holdfast.cli.urls import address
 
 SESSIONS = 10
 RECAP = 6  # messages
@@ -54,14 +53,14 @@ async def obey(api: Api, line: str, place: ChatPlace) -> str | Switch:
 
 async def recap(api: Api, conversation: str) -> list[str]:
     """Return the last messages of a conversation, one line each."""
-    last: int = (await api.get(address("conversations", conversation)))["last_seq"]
-    found = await api.get(address("conversations", conversation, "nodes", since=max(0, last - 5 * RECAP), limit=100))
+    last: int = (await api.call("get_conversation", id=conversation))["last_seq"]
+    found = await api.call("list_nodes", id=conversation, since=max(0, last - 5 * RECAP), limit=100)
     lines = [_said(node) for node in found["nodes"]]
     return [line for line in lines if line][-RECAP:]
 
 
 async def _agent(api: Api, name: str, place: ChatPlace) -> str | Switch:
-    agents = [each for each in (await api.get(address("agents")))["agents"] if each["active"] and each["kind"] != "ui"]
+    agents = [each for each in (await api.call("list_agents"))["agents"] if each["active"] and each["kind"] != "ui"]
     if name and any(each["name"] == name for each in agents):
         return Switch(name)
     lines = [
@@ -73,9 +72,9 @@ async def _agent(api: Api, name: str, place: ChatPlace) -> str | Switch:
 
 
 async def _sessions(api: Api, which: str, place: ChatPlace) -> str | Switch:
-    user = place.user or (await api.get(address("me")))["user"]
-    asked = address("conversations", user=user, agent=place.agent, spoken="true", openings="true", limit=SESSIONS)
-    found = await api.get(asked)
+    user = place.user or (await api.call("me"))["user"]
+    asked = {"user": user, "agent": place.agent, "spoken": True, "openings": True, "limit": SESSIONS}
+    found = await api.call("list_conversations", **asked)
     talks = [talk for talk in found["conversations"] if talk["session_id"]]
     if which.isdecimal() and 0 < int(which) <= len(talks):
         return Switch(place.agent, talks[int(which) - 1]["session_id"])

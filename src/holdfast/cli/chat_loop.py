@@ -13,7 +13,6 @@ from holdfast.cli.api import Api
 from holdfast.cli.chat_session import ChatSession
 from holdfast.cli.chat_socket import AgentServer, Frame, reach_agents
 from holdfast.cli.invocation import Invocation
-from holdfast.cli.urls import address
 from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
 from holdfast.core.ids import uuid7
 
@@ -160,7 +159,7 @@ class ChatLoop:
 
     async def _session_id(self, door: AgentServer, agent: str) -> str:
         if self._go_on:
-            active = await door.api.get(address("sessions", "active", agent_id=agent))
+            active = await door.api.call("active_session", agent_id=agent)
             self._session = active["session_id"]
         return self._session or str(uuid7())
 
@@ -171,7 +170,7 @@ class ChatLoop:
 
 async def _chosen(door: AgentServer) -> str:
     """Choose the agent if none is named."""
-    found = await door.api.get(address("agents"))
+    found = await door.api.call("list_agents")
     if found["chosen"] is not None:
         return found["chosen"]
     served = [agent["name"] for agent in found["agents"] if agent["served"] and agent["kind"] != "ui"]

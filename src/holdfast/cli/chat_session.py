@@ -9,7 +9,6 @@ from uuid import uuid4
 
 from holdfast.cli.api import Api
 from holdfast.cli.chat_socket import AgentServer, ChatSocket, Frame
-from holdfast.cli.urls import address, given
 from holdfast.core.errors import Unavailable
 
 Result = TypeVar("Result")
@@ -85,13 +84,13 @@ class ChatSession:
 
     async def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
         """Approve or deny a pending tool call."""
-        await self._call(lambda api: api.post(address("approvals", approval_id), {"decision": decision}))
+        await self._call("decide_approval", id=approval_id, decision=decision)
 
     async def cancel(self) -> None:
         """Cancel the run, now or as soon as it is known."""
         self._unwanted = True
         if self.run_id is not None:
-            await self._call(lambda api: api.post(address("runs", self.run_id, "cancel"), {}))
+            await self._call("cancel_run", id=self.run_id)
 
     async def call(self, work: Callable[[Api], Awaitable[Result]]) -> Result:
         """Call the API once, without retries."""
@@ -99,7 +98,7 @@ class ChatSession:
 
     async def story(self) -> dict[str, Any] | None:
         """Return the run that answers the message, with its steps; None if it is not known yet."""
-        return None if self.run_id is None else await self._call(lambda api: api.get(address("runs", self.run_id)))
+        return None if self.run_id is None else await self._call("get_run", id=self.run_id)
 
     def _in_order(self, frame: Frame) -> list[Frame]:
         """Return the frames to yield now. `sent` or `refused` of a message comes before its other frames."""
@@ -114,20 +113,19 @@ class ChatSession:
 
     async def _activate(self) -> None:
         """Make the session the user's active session."""
-        where = address("sessions", "active", agent_id=self._agent)
-        await self._call(lambda api: api.put(where, {"session_id": self._session_id}))
+        await self._call("activate_session", agent_id=self._agent, session_id=self._session_id)
 
-    async def _call(self, work: Callable[[Api], Awaitable[Any]]) -> Any:
-        """Call the API, and retry while the server is unavailable."""
+    async def _call(self, operation: str, **arguments: Any) -> Any:
+        """Call an operation, and retry while the server is unavailable."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                return await work(self._door.api)
+                return await self._door.api.call(operation, **arguments)
             except Unavailable:
                 if time.monotonic() > deadline:
                     raise
             await asyncio.sleep(LONGEST_PAUSE / 2)
 
     def _path(self) -> str:
-        asked = given(session_id=self._session_id, since=self._cursor)
+        asked = {"session_id": self._session_id, **({} if self._cursor is None else {"since": self._cursor})}
         return f"/ws/{quote(self._agent, safe='')}?{urlencode(asked)}"

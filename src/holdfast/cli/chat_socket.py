@@ -46,9 +46,9 @@ class ChatSocket:
         except ConnectionClosed as closed:
             code, reason = (closed.rcvd.code, closed.rcvd.reason) if closed.rcvd else (None, "")
             if code == CloseCode.MESSAGE_TOO_BIG:
-                raise TooLarge("the message is too large", why=reason, next="Say less.") from None
+                raise TooLarge("the message is too large", why=reason, next="Send a shorter message.") from None
             if code == CloseCode.POLICY_VIOLATION:
-                raise Forbidden("the server ended the talk", why=reason) from None
+                raise Forbidden("the server closed the connection", why=reason) from None
             return None
 
 

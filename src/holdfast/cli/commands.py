@@ -9,48 +9,30 @@ import typer
 
 from holdfast.cli.api import Api, reach
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.operation_commands import derive, message, table
 from holdfast.cli.output import printable, write
-from holdfast.cli.urls import address, given
 from holdfast.core.errors import CommandFailed, InvalidInput, TimedOut
 
 app = group("Send commands to workers, and list, show and cancel them. ID is the correlation id of a command.")
 
-PAGE = 100
-COLUMNS = {
-    "correlation_id": "ID",
-    "skill": "SKILL",
-    "state": "STATE",
-    "attempts": "ATTEMPTS",
-    "worker": "WORKER",
-    "created_at": "ASKED",
-    "finished_at": "FINISHED",
-}
+COLUMNS = ["correlation_id", "skill", "state", "attempts", "worker", "created_at", "finished_at"]
 
-Id = Annotated[str, typer.Argument(metavar="ID")]
+derive(app, "ls", "list_commands", table(COLUMNS), without=["before"])
+derive(
+    app,
+    "cancel",
+    "cancel_command",
+    message(lambda fields: f"The command {fields['id']} is {fields['command']['state']}."),
+)
 
 
 @command(app)
-async def ls(
-    invocation: Invocation,
-    state: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One state: queued, running, done, failed, cancelled or dead.")
-    ] = None,
-    skill: Annotated[str | None, typer.Option(metavar="NAME", help="Only commands for this handler.")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of commands.")] = 50,
-) -> None:
-    """List commands, newest first."""
-    async with reach(invocation) as api:
-        found = await api.get(address("commands", state=state, skill=skill, limit=limit))
-    invocation.output.rows(found["commands"], COLUMNS)
-
-
-@command(app)
-async def show(invocation: Invocation, id: Id) -> None:
+async def show(invocation: Invocation, id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
     """Show a command and its result. With --json, print every completion, also late ones."""
     async with reach(invocation) as api:
-        found = await api.get(command_address(id))
+        found = await api.call("get_command", id=id)
         if invocation.json:
-            more = await api.get(command_address(id, "completions"))
+            more = await api.call("list_completions", id=id)
             invocation.output.record({**found, **more})
             return
     write(sys.stdout, shown(found))
@@ -73,10 +55,12 @@ async def invoke(
     holdfast commands invoke translate text=hello to=de
     holdfast commands invoke resize 'size=[800, 600]' --wait 0
     """
-    body = given(skill=skill, arguments=dict(map(argument, arguments or ())), correlation_id=id, priority=priority)
+    values = dict(map(argument, arguments or ()))
     deadline = time.monotonic() + wait
     async with reach(invocation) as api:
-        found = await api.post("/api/commands", {**body, "wait": wait})
+        found = await api.call(
+            "submit_command", skill=skill, arguments=values, correlation_id=id, priority=priority, wait=wait
+        )
         if wait:
             found = await _finished(api, found, deadline)
     if not wait:
@@ -85,25 +69,11 @@ async def invoke(
     invocation.output.value(json.dumps(_result(found), ensure_ascii=False), found)
 
 
-@command(app)
-async def cancel(invocation: Invocation, id: Id) -> None:
-    """Cancel a command that is not finished. A handler that runs it is stopped."""
-    async with reach(invocation) as api:
-        found = await api.post(command_address(id, "cancel"), {})
-    invocation.output.record(found)
-    invocation.output.say(f"The command {id} is {found['command']['state']}.")
-
-
-def command_address(id: str, *names: str, **query: Any) -> str:
-    """Build the URL path of a command. A slash in the id is encoded twice."""
-    return address("commands", id.replace("%", "%25").replace("/", "%2F"), *names, **query)
-
-
 def argument(text: str) -> tuple[str, Any]:
     """Parse a name and its value: JSON if it is valid, else text."""
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise InvalidInput(f"{text[:80]!r} is no argument", next="Write it like name=value.")
+        raise InvalidInput(f"{text[:80]!r} is not an argument", next="Write it like name=value.")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):
@@ -138,12 +108,12 @@ async def _finished(api: Api, found: dict[str, Any], deadline: float) -> dict[st
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimedOut(
-                f"the command {id} is not done yet",
+                f"the command {id} is not finished yet",
                 why=f"it is {found['command']['state']}",
-                next=f"It goes on: `holdfast commands show {id}` shows what came of it.",
+                next=f"It continues. `holdfast commands show {id}` shows its result.",
                 correlation_id=id,
             )
-        found = await api.get(command_address(id, wait=left))
+        found = await api.call("get_command", id=id, wait=left)
     return found
 
 
@@ -155,7 +125,7 @@ def _result(found: dict[str, Any]) -> Any:
     raise CommandFailed(
         f"the command {id} failed",
         why=str(error.get("message", "")),
-        next=f"`holdfast commands show {id}` shows more; a dead one is among `holdfast dead-letters ls`.",
+        next=f"`holdfast commands show {id}` shows more. `holdfast dead-letters ls` lists dead commands.",
         correlation_id=id,
         error=error,
     )

@@ -205,7 +205,7 @@ async def rotate(invocation: Invocation) -> None:
     """Give the tenant's login a new name and password. Print the new URL, and end the old login's sessions."""
     async with _logins(invocation) as (service, tenant):
         address = await service.rotate(tenant)
-    invocation.output.say("The old login is removed, and its sessions have ended.")
+    invocation.output.say("Removed the old login and ended its sessions.")
     invocation.output.value(address, {"url": address})
 
 
@@ -215,7 +215,7 @@ async def remove(invocation: Invocation) -> None:
     async with _logins(invocation) as (service, tenant):
         await service.remove(tenant)
     invocation.output.record({"removed": True})
-    invocation.output.say("The login and its sessions have ended.")
+    invocation.output.say("Removed the login and ended its sessions.")
 
 
 def _note(login: TenantLogin) -> str:
@@ -267,7 +267,7 @@ def _psql() -> str:
         pass
     if found is None:
         raise NotFound(
-            "there is no psql", next="Install PostgreSQL's client, or use `holdfast db url` with another one."
+            "psql is not installed", next="Install PostgreSQL's client, or use `holdfast db url` with another one."
         )
     return found
 

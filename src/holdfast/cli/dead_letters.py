@@ -1,65 +1,25 @@
 """`holdfast dead-letters`: list, redrive (retry) and drop dead letters."""
 
 import json
-import sys
 from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
 from holdfast.cli.api import reach
-from holdfast.cli.ids import Id, shortened_ids, whole_id
+from holdfast.cli.ids import whole_id
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.cli.output import printable, write
-from holdfast.cli.urls import address, given
+from holdfast.cli.operation_commands import derive, message, page, table
+from holdfast.cli.output import printable
 from holdfast.core.errors import InvalidInput
 
 app = group("List, redrive (retry) and drop dead letters: records that a consumer group or the workers gave up on.")
 
-PAGE = 100
-COLUMNS = {
-    "id": "ID",
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "place": "PLACE",
-    "key": "KEY",
-    "attempts": "ATTEMPTS",
-    "failed_at": "FAILED",
-    "state": "STATE",
-    "error": "ERROR",
-}
+COLUMNS = ["id", "group", "topic", "place", "key", "attempts", "failed_at", "state", "error"]
 SHOWN_ERROR = 80  # characters in the list
 
 Group = Annotated[str | None, typer.Option(metavar="NAME", help="Only dead letters of this consumer group.")]
 Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Only dead letters of this topic.")]
-
-
-@command(app)
-async def ls(
-    invocation: Invocation,
-    group: Group = None,
-    topic: Topic = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of dead letters.")] = 50,
-    before: Annotated[UUID | None, typer.Option(metavar="ID", help="Only dead letters older than this one.")] = None,
-) -> None:
-    """List dead letters, newest first."""
-    async with reach(invocation) as api:
-        found = await api.get(address("dead-letters", group=group, topic=topic, limit=limit, before=before))
-    letters = found["dead_letters"]
-    rows = letters if invocation.json else shortened_ids([_row(letter) for letter in letters], "id")
-    invocation.output.rows(rows, COLUMNS)
-
-
-@command(app)
-async def show(invocation: Invocation, id: Id) -> None:
-    """Show a dead letter: its error and the whole record."""
-    async with reach(invocation) as api:
-        letter = await api.get(address("dead-letters", await whole_id(api, "dead_letter", id)))
-    if invocation.json:
-        invocation.output.record(letter)
-    else:
-        write(sys.stdout, shown(letter))
 
 
 @command(app)
@@ -78,30 +38,19 @@ async def redrive(
     holdfast dead-letters redrive 019a…
     holdfast dead-letters redrive --all --group billing
     """
-    narrowed = given(group=group, topic=topic)
-    if (id is None) != all or (id is not None and narrowed):
+    if (id is None) != all or (id is not None and (group is not None or topic is not None)):
         raise InvalidInput(
             "it is not clear which dead letters are meant",
-            next="Give one ID, or --all, with --group and --topic to narrow it down.",
+            next="Give one ID, or --all, with --group and --topic to select some of them.",
         )
     async with reach(invocation) as api:
         if id is None:
-            number = (await api.post("/api/dead-letters/redrive", narrowed))["redriven"]
+            number = (await api.call("redrive_dead_letters", group=group, topic=topic))["redriven"]
         else:
-            await api.post(address("dead-letters", await whole_id(api, "dead_letter", id), "redrive"), {})
+            await api.call("redrive_dead_letter", id=await whole_id(api, "dead_letter", id))
             number = 1
     invocation.output.record({"redriven": number})
-    invocation.output.say(f"{number} on their way again." if number != 1 else "One is on its way again.")
-
-
-@command(app)
-async def drop(invocation: Invocation, id: Id) -> None:
-    """Delete a dead letter permanently."""
-    async with reach(invocation) as api:
-        letter = await whole_id(api, "dead_letter", id)
-        await api.delete(address("dead-letters", letter))
-    invocation.output.record({"id": str(letter)})
-    invocation.output.say(f"Dropped {letter}.")
+    invocation.output.say(f"Redrove {number} dead letter{'' if number == 1 else 's'}.")
 
 
 def shown(letter: dict[str, Any]) -> str:
@@ -125,11 +74,15 @@ def _block(name: str, text: str) -> list[str]:
     return [name, *(f"    {line}" for line in text.replace("\r\n", "\n").split("\n"))]
 
 
-def _row(letter: dict[str, Any]) -> dict[str, Any]:
+def _error(letter: dict[str, Any]) -> str:
     error = letter["error"].split("\n", 1)[0]
-    shortened = error if len(error) <= SHOWN_ERROR else error[:SHOWN_ERROR] + "…"
-    return {**letter, "place": _place(letter), "error": shortened}
+    return error if len(error) <= SHOWN_ERROR else error[:SHOWN_ERROR] + "…"
 
 
 def _place(letter: dict[str, Any]) -> str:
     return f"{letter['partition']}/{letter['offset']}"
+
+
+derive(app, "ls", "list_dead_letters", table(COLUMNS, ids=["id"], place=_place, error=_error))
+derive(app, "show", "get_dead_letter", page(shown))
+derive(app, "drop", "drop_dead_letter", message("Dropped {id}."))

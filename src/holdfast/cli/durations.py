@@ -15,8 +15,8 @@ def lifetime(text: str) -> timedelta:
     length = int(found[1]) * SECONDS[found[2]] if found else 0
     if not 0 < length <= LONGEST:
         raise InvalidInput(
-            f"{text[:80]!r} is no lifetime",
-            why="it is a number above zero and one of s, m, h, d, w, and at most a hundred years",
+            f"{text[:80]!r} is not a lifetime",
+            why="a lifetime is a whole number and a unit (s, m, h, d or w), up to a hundred years",
             next="Write it like 30d or 12h.",
         )
     return timedelta(seconds=length)

@@ -8,7 +8,6 @@ from uuid import UUID
 import typer
 
 from holdfast.cli.api import Api
-from holdfast.cli.urls import address
 from holdfast.core.errors import InvalidInput, NotFound
 
 LEAST = 13  # characters of a shortened id: its time in milliseconds
@@ -19,7 +18,7 @@ DIGITS = re.compile("[0-9a-fA-F-]+")
 def _checked(text: str) -> str:
     """Reject a text that cannot be an id before anything is started for it."""
     if not DIGITS.fullmatch(text):
-        raise InvalidInput(f"{text[:80]!r} is no id", next="The lists show the ids.")
+        raise InvalidInput(f"{text[:80]!r} is not an id", next="Copy an id from the output of a list command.")
     return text
 
 
@@ -35,7 +34,7 @@ async def whole_id(api: Api, kind: Kind, text: str) -> UUID:
     """Return the full id that starts with the text."""
     if (id := full_id(text)) is not None:
         return id
-    found = await api.get(address("ids", kind=kind, prefix=text))
+    found = await api.call("find_ids", kind=kind, prefix=text)
     return the_only(NAMES.get(kind, kind), text, found["ids"], more=found["more"])
 
 
@@ -45,7 +44,7 @@ def the_only(name: str, text: str, ids: Sequence[str], *, more: bool = False) ->
         raise NotFound(f"there is no {name} {text[:80]!r}")
     if len(ids) > 1:
         several = ", ".join(ids) + (", …" if more else "")
-        raise InvalidInput(f"several begin with {text[:80]!r}", why=several, next="Give more of its digits.")
+        raise InvalidInput(f"several ids begin with {text[:80]!r}", why=several, next="Give more digits.")
     return UUID(ids[0])
 
 
@@ -56,7 +55,9 @@ def full_id(text: str) -> UUID | None:
     try:
         return UUID(text)
     except ValueError:
-        raise InvalidInput(f"{text[:80]!r} is no id", next="The lists show the ids.") from None
+        raise InvalidInput(
+            f"{text[:80]!r} is not an id", next="Copy an id from the output of a list command."
+        ) from None
 
 
 def shortened_ids(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[dict[str, Any]]:

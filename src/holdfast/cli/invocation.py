@@ -114,7 +114,7 @@ def _called(work: Callable[..., Any], *, local: bool = False) -> Callable[..., A
         ctx.obj = outer.and_then(inner)
         if local and ctx.obj.server is not None:
             raise InvalidInput(
-                "this command asks no server", why="it works on this machine's settings and data", next="Omit --server."
+                "this command uses no server", why="it works on this machine's settings and data", next="Omit --server."
             )
         done = work(ctx.obj, **given)
         return asyncio.run(done) if inspect.iscoroutine(done) else done

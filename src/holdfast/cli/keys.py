@@ -7,21 +7,15 @@ import typer
 from holdfast.access.principals import check_scopes
 from holdfast.cli.api import reach
 from holdfast.cli.durations import lifetime
-from holdfast.cli.ids import Id, full_id, shortened_ids, the_only
+from holdfast.cli.ids import Id, full_id, the_only
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.operation_commands import derive, table
 
 app = group("Create, list and revoke API keys, and create sign-in links. A key is shown once, when it is created.")
 
-COLUMNS = {
-    "id": "ID",
-    "principal": "USER",
-    "agent": "AGENT",
-    "label": "LABEL",
-    "scopes": "SCOPES",
-    "created_at": "MADE",
-    "expires_at": "EXPIRES",
-    "revoked_at": "REVOKED",
-}
+COLUMNS = ["id", "principal", "agent", "label", "scopes", "created_at", "expires_at", "revoked_at"]
+
+derive(app, "ls", "list_keys", table(COLUMNS, ids=["id"]))
 
 Scopes = Annotated[
     list[str] | None,
@@ -55,28 +49,16 @@ async def create(
     """
     if scope:
         check_scopes(frozenset(scope))
-    wanted = {
-        "principal": user,
-        "label": label,
-        "scopes": scope or None,
-        "agent": agent,
-        "lifetime_seconds": int(lifetime(expires).total_seconds()) if expires is not None else None,
-    }
+    seconds = int(lifetime(expires).total_seconds()) if expires is not None else None
     async with reach(invocation) as api:
-        made = await api.post("/api/keys", {name: value for name, value in wanted.items() if value is not None})
+        made = await api.call(
+            "create_key", principal=user, label=label, scopes=scope or None, agent=agent, lifetime_seconds=seconds
+        )
     key = made["key"]
     invocation.output.say(
-        f"The key {key['id']} of {_whose(key)}, with {', '.join(key['scopes'])}. It is not shown again:"
+        f"Created the key {key['id']} of {_whose(key)}, with {', '.join(key['scopes'])}. It is not shown again:"
     )
     invocation.output.value(made["text"], {**key, "text": made["text"]})
-
-
-@command(app)
-async def ls(invocation: Invocation) -> None:
-    """List the tenant's API keys, newest first, including revoked ones."""
-    async with reach(invocation) as api:
-        found = await api.get("/api/keys")
-    invocation.output.rows(found["keys"] if invocation.json else shortened_ids(found["keys"], "id"), COLUMNS)
 
 
 @command(app)
@@ -85,9 +67,9 @@ async def revoke(invocation: Invocation, id: Id) -> None:
     async with reach(invocation) as api:
         whole = full_id(id)
         if whole is None:
-            known = [key["id"] for key in (await api.get("/api/keys"))["keys"]]
+            known = [key["id"] for key in (await api.call("list_keys"))["keys"]]
             whole = the_only("key", id, [key for key in known if key.replace("-", "").startswith(id.replace("-", ""))])
-        key = await api.delete(f"/api/keys/{whole}")
+        key = await api.call("revoke_key", id=whole)
     invocation.output.record(key)
     invocation.output.say(f"Revoked the key {whole}.")
 
@@ -108,10 +90,9 @@ async def link(
     """
     if scope:
         check_scopes(frozenset(scope))
-    wanted = {"principal": user, "scopes": scope or None}
     async with reach(invocation, running=True) as api:
-        made = await api.post("/api/keys/link", {name: value for name, value in wanted.items() if value is not None})
-    invocation.output.say("Open it within ten minutes; it works once:")
+        made = await api.call("create_link", principal=user, scopes=scope or None)
+    invocation.output.say("Open this link within ten minutes. It works once:")
     invocation.output.value(made["url"], made)
 
 

@@ -1,7 +1,6 @@
 """`holdfast memory`: store, search, correct, export and import memories."""
 
 import inspect
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,20 +8,21 @@ from datetime import MAXYEAR, UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, cast
-from urllib.parse import urlencode
 
 import typer
 
-from holdfast.cli.api import Api, reach
+from holdfast.cli.api import reach
+from holdfast.cli.arguments import json_object
 from holdfast.cli.durations import lifetime
 from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.operation_commands import derive, message
+from holdfast.cli.output import write_bytes
 from holdfast.core.errors import InvalidInput, TooLarge
 
 app = group("Store, search, correct, delete, export and import memories.")
 
 PART_BYTES = 2 * 1024 * 1024  # of each part of an imported file
-LINES = b"application/x-ndjson"
 DIGITS = 4  # decimal places of a score
 
 # Copies from `holdfast.memory`, which takes too long to load for a command that only calls a server.
@@ -38,21 +38,21 @@ def moment(text: str) -> datetime:
     except ValueError:
         given = None
     if given is None or not 1 < given.year < MAXYEAR:
-        raise InvalidInput(f"{text[:80]!r} is no time", next="Write it like 2026-03-01 or 2026-03-01T08:00:00Z.")
+        raise InvalidInput(f"{text[:80]!r} is not a time", next="Write it like 2026-03-01 or 2026-03-01T08:00:00Z.")
     return given.replace(tzinfo=given.tzinfo or UTC).astimezone(UTC)
 
 
 def not_empty(param: typer.CallbackParam, value: Any) -> Any:
     """Reject an empty value, which usually comes from a variable that is not set."""
     if value == "" or (isinstance(value, list) and "" in value):
-        raise InvalidInput(f"{param.opts[0]} is empty", next="Give a name, or leave it out.")
+        raise InvalidInput(f"{param.opts[0]} is empty", next="Give a value, or omit the option.")
     return cast(Any, value)
 
 
 def question(text: str) -> str:
     """Reject an empty query."""
     if not text.strip():
-        raise InvalidInput("the question is empty", next="Say what to look for.")
+        raise InvalidInput("the query is empty", next="Say what to search for.")
     return text
 
 
@@ -181,7 +181,7 @@ async def add(
     }
     owner = owner_of(user=user, agent=agent, session=session, org=org)
     async with reach(invocation) as api:
-        made = await api.post("/api/memories", {"owner": owner, "memories": [_given(draft)]})
+        made = await api.call("remember", owner=owner, memories=[_given(draft)])
     (memory,) = made["memories"]
     invocation.output.value(memory["id"], memory)
 
@@ -221,7 +221,7 @@ async def why_not(invocation: Invocation, id: Id, question: SearchOptions) -> No
     """Explain why a search does not return a memory. If it does, say so."""
     async with reach(invocation) as api:
         memory = await whole_id(api, "memory", id)
-        found = await api.post("/api/memories/why-not", {"id": str(memory), **question.body()})
+        found = await api.call("why_not", id=memory, **question.body())
     place = f" (place {found['rank']}, score {found['score']:.{DIGITS}f})" if found["rank"] else ""
     told = f"{found['reason']}: {found['detail']}{place}"
     invocation.output.value(told, found)
@@ -231,11 +231,11 @@ async def why_not(invocation: Invocation, id: Id, question: SearchOptions) -> No
 async def history(invocation: Invocation, id: Id) -> None:
     """List the versions of a memory, newest first."""
     async with reach(invocation) as api:
-        path = f"{await _address(api, id)}/history"
-        page = await api.get(path)
+        memory = await whole_id(api, "memory", id)
+        page = await api.call("memory_history", id=memory)
         revisions = page["revisions"]
         while page["cursor"] is not None:
-            page = await api.get(f"{path}?before={page['cursor']}")
+            page = await api.call("memory_history", id=memory, before=page["cursor"])
             revisions += page["revisions"]
     columns = {"version": "VERSION", "operation": "OPERATION", "at": "AT", "importance": "IMPORTANCE"}
     invocation.output.rows(revisions, {**columns, "content": "MEMORY"})
@@ -246,36 +246,29 @@ async def supersede(invocation: Invocation, id: Id, text: Text) -> None:
     """Replace a memory by a new one and print the new id. The old memory is kept as history."""
     content = _text(text)
     async with reach(invocation) as api:
-        made = await api.post(f"{await _address(api, id)}/supersede", {"content": content})
+        made = await api.call("supersede_memory", id=await whole_id(api, "memory", id), content=content)
     invocation.output.value(made["id"], made)
 
 
-@command(app)
-async def forget(invocation: Invocation, id: Id) -> None:
-    """Delete a memory and its history."""
-    async with reach(invocation) as api:
-        memory = await whole_id(api, "memory", id)
-        await api.delete(await _address(api, str(memory)))
-    invocation.output.record({"id": str(memory)})
-    invocation.output.say(f"{memory} is forgotten.")
+derive(app, "forget", "forget_memory", message("Deleted the memory {id}."))
 
 
 @command(app)
 async def pin(invocation: Invocation, id: Id, undo: Undo = False) -> None:
     """Pin a memory, so that it does not fade and is not evicted."""
     async with reach(invocation) as api:
-        memory = await api.post(f"{await _address(api, id)}/pin", {"pinned": not undo})
+        memory = await api.call("pin_memory", id=await whole_id(api, "memory", id), pinned=not undo)
     invocation.output.record(memory)
-    invocation.output.say(f"{memory['id']} is {'pinned no more' if undo else 'pinned'}.")
+    invocation.output.say(f"The memory {memory['id']} is {'no longer' if undo else 'now'} pinned.")
 
 
 @command(app)
 async def bury(invocation: Invocation, id: Id, undo: Undo = False) -> None:
     """Exclude a memory from recall without deleting it."""
     async with reach(invocation) as api:
-        memory = await api.post(f"{await _address(api, id)}/bury", {"buried": not undo})
+        memory = await api.call("bury_memory", id=await whole_id(api, "memory", id), buried=not undo)
     invocation.output.record(memory)
-    invocation.output.say(f"{memory['id']} is {'recalled again' if undo else 'buried'}.")
+    invocation.output.say(f"The memory {memory['id']} is {'no longer' if undo else 'now'} buried.")
 
 
 @command(app)
@@ -287,7 +280,7 @@ async def sweep(
 ) -> None:
     """Count memories that have expired or faded. A running engine deletes them from time to time."""
     async with reach(invocation) as api:
-        report = await api.post("/api/memories/sweep", {"dry_run": not delete})
+        report = await api.call("sweep_memories", dry_run=not delete)
     invocation.output.record(report)
     if not invocation.json:
         invocation.output.rows(report["counts"], {"scope": "SCOPE", "reason": "REASON", "memories": "MEMORIES"})
@@ -314,7 +307,7 @@ async def export(
     asked = owner_of(user=user, agent=agent, session=session, org=org)
     asked.pop("agent", None)
     if scope is not None:
-        asked = {"scope": scope, "all": "true"}
+        asked = {"scope": scope, "all": True}
     lines = 0
 
     async with reach(invocation) as api:
@@ -322,12 +315,11 @@ async def export(
 
             def pass_on(part: bytes) -> None:
                 nonlocal lines
-                sys.stdout.buffer.write(part)
-                sys.stdout.buffer.flush()
+                write_bytes(part)
                 lines += part.count(b"\n")
                 progress(f"{lines - 1} memories")
 
-            await api.fetch(f"/api/memories/export?{_query(asked)}", pass_on)
+            await api.download("export_memories", pass_on, **asked)
     invocation.output.say(f"Exported {lines - 1} memories.")
 
 
@@ -354,19 +346,18 @@ async def import_(
     async with reach(invocation) as api:
         with _opened(file) as lines, invocation.output.progress() as progress:
             for line, part in parts_of(lines):
-                address = f"/api/memories/import?{_query({**whose, 'line': line})}"
-                told = await api.upload(address, part, LINES)
+                told = await api.upload("import_memories", part, **whose, line=line)
                 done = {name: count + told[name] for name, count in done.items()}
                 progress(f"{sum(done.values())} memories")
     invocation.output.record(done)
     expired = f", {done['expired']} had expired" if done["expired"] else ""
-    invocation.output.say(f"Imported {done['added']} memories; {done['folded']} were there already{expired}.")
+    invocation.output.say(f"Imported {done['added']} memories; {done['folded']} existed already{expired}.")
 
 
 def owner_of(*, user: str | None, agent: str | None, session: str | None, org: bool) -> dict[str, Any]:
     """Return the owner that the options name."""
     if org + (user is not None) + (session is not None) > 1:
-        raise InvalidInput("the options mean several owners", next="Give one of --user, --session and --org.")
+        raise InvalidInput("the options name several owners", next="Give only one of --user, --session and --org.")
     if org:
         owner = {"scope": "organization", "agent": agent}
     elif session is not None:
@@ -412,16 +403,16 @@ def _opened(file: Path) -> BinaryIO:
 
 async def _search(invocation: Invocation, question: SearchOptions, *, explain: bool) -> dict[str, Any]:
     async with reach(invocation) as api:
-        found = await api.post("/api/memories/search", {**question.body(), "explain": explain})
+        found = await api.call("search_memories", **question.body(), explain=explain)
     invocation.output.record(found)
     return found
 
 
 def _say_limits(invocation: Invocation, found: dict[str, Any]) -> None:
     if found["reduced"]:
-        invocation.output.say(f"Found by words alone. {found['reduced']}")
+        invocation.output.say(found["reduced"])
     if found["omitted"]:
-        invocation.output.say(f"{found['omitted']} more were found; the answer would have been too large.")
+        invocation.output.say(f"{found['omitted']} more were found, but the response would be too large.")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
@@ -429,39 +420,20 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(option: str, text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"{option} is no JSON", why=str(error), next='Write it like {"topic": "food"}.') from None
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{option} is no object", next='Write it like {"topic": "food"}.')
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return json_object(option, text, '{"topic": "food"}')
 
 
 def _text(given: str) -> str:
     text = sys.stdin.read() if given == "-" else given
     if not text.strip():
-        raise InvalidInput("the memory is empty", next="Give the text to remember.")
+        raise InvalidInput("the memory is empty", next="Give the text to store.")
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_BYTES:
         raise TooLarge(
             "the memory is too large",
-            why=f"it has {size} bytes, at most {MAX_BYTES} are taken",
-            next="Remember what matters of it, in short texts.",
+            why=f"it has {size} bytes; the limit is {MAX_BYTES}",
+            next="Store the important parts as several short memories.",
             size=size,
             limit=MAX_BYTES,
         )
     return text
-
-
-async def _address(api: Api, id: str) -> str:
-    return f"/api/memories/{await whole_id(api, 'memory', id)}"
-
-
-def _query(asked: dict[str, Any]) -> str:
-    try:
-        return urlencode(asked)
-    except UnicodeEncodeError:
-        raise InvalidInput("a name cannot be used", why="it is not UTF-8", next="Correct it.") from None

@@ -50,13 +50,13 @@ async def fetch(
     settings = invocation.config().memory.embedding
     store = Store(settings.folder)
     if not names and settings.url is not None:
-        invocation.output.say(f"Nothing to fetch: {settings.url} is asked for vectors.")
+        invocation.output.say(f"Nothing to download: vectors come from {settings.url}.")
     done: list[dict[str, object]] = []
     for name in names or ([] if settings.url else _configured(settings)):
         with _bar(f"fetching {name}", quiet=invocation.json) as progress:
             files = await fetched(store, name, progress)
         done.append({"name": name, "bytes": files.bytes, "place": str(files.onnx.parent)})
-        invocation.output.say(f"{name} is in {files.onnx.parent}.")
+        invocation.output.say(f"The model {name} is in {files.onnx.parent}.")
     if invocation.json:
         invocation.output.rows(done, {})
 

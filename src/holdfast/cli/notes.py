@@ -8,14 +8,12 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 import typer
 
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable
-from holdfast.cli.urls import given
 from holdfast.core.errors import HoldfastError, InvalidInput
 
 app = group("Show and edit agents' notes about users: a Markdown document that is part of every prompt.")
@@ -40,7 +38,7 @@ class NotesDraft:
         try:
             after = self.path.read_bytes().decode(errors="surrogatepass")
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput("what the editor wrote cannot be read", why=str(error), next="Save UTF-8.") from None
+            raise InvalidInput("the edited file cannot be read", why=str(error), next="Save it as UTF-8.") from None
         return after if after.strip() and self.is_changed() else None
 
     def is_changed(self) -> bool:
@@ -56,11 +54,11 @@ class NotesDraft:
 async def show(invocation: Invocation, user: User = None, agent: Agent = "default") -> None:
     """Show the notes."""
     async with reach(invocation) as api:
-        note = await api.get(_address(user, agent))
+        note = await api.call("read_notes", agent_id=agent, user=user)
     if invocation.json or note["notes"]:
         invocation.output.value(shown(note["notes"], terminal=sys.stdout.isatty()), note)
     else:
-        invocation.output.say(f"{agent} has noted nothing about {note['user']}.")
+        invocation.output.say(f"{agent} has no notes about {note['user']}.")
 
 
 @command(app)
@@ -86,31 +84,28 @@ async def edit(
     holdfast notes edit --user ann --content "Prefers tea."
     holdfast notes edit --user ann --operation replace_section_by_header --section "## Tasks" --content - < tasks.md
     """
-    address = _address(user, agent)
+    whose = {"agent_id": agent, "user": user}
     if operation is None and content is None and section is None:
-        await _edit_by_hand(invocation, address)
+        await _edit_by_hand(invocation, whose)
         return
-    wanted = {
-        "operation": operation or "append",
-        "content": _from_stdin() if content == "-" else content,
-        "section_header": section,
-    }
+    operation, text = operation or "append", _from_stdin() if content == "-" else content
     async with reach(invocation) as api:
-        note = await api.put(address, {name: value for name, value in wanted.items() if value is not None})
+        note = await api.call("edit_notes", **whose, operation=operation, content=text, section_header=section)
     _report(invocation, note)
 
 
-async def _edit_by_hand(invocation: Invocation, address: str) -> None:
+async def _edit_by_hand(invocation: Invocation, whose: dict[str, str | None]) -> None:
     editor = _editor()
     async with reach(invocation) as api:
-        note = await api.get(address)
+        note = await api.call("read_notes", **whose)
     # Keep no connection open meanwhile: an editor may stay open for days.
     draft = NotesDraft(note["notes"])
     try:
         text = draft.edit(editor)
         if text is not None:
             async with reach(invocation) as api:
-                note = await api.put(address, {"operation": "overwrite", "content": text, "version": note["version"]})
+                edit = {"operation": "overwrite", "content": text, "version": note["version"]}
+                note = await api.call("edit_notes", **whose, **edit)
     except HoldfastError as error:
         if draft.is_changed():
             error.add_note(f"Your text is kept in {draft.path}")
@@ -120,7 +115,7 @@ async def _edit_by_hand(invocation: Invocation, address: str) -> None:
     draft.discard()
     if text is None:
         invocation.output.record(note)
-        invocation.output.say("Nothing was changed. `--operation delete_all_notes` would empty the notes.")
+        invocation.output.say("Nothing was changed. To delete the notes, use `--operation delete_all_notes`.")
     else:
         _report(invocation, note)
 
@@ -133,7 +128,7 @@ def shown(notes: str, *, terminal: bool) -> str:
 
 def _report(invocation: Invocation, note: dict[str, Any]) -> None:
     invocation.output.record(note)
-    invocation.output.say(f"The notes of {note['agent']} about {note['user']} are at version {note['version']}.")
+    invocation.output.say(f"The notes of {note['agent']} about {note['user']} now have version {note['version']}.")
 
 
 def _editor() -> str:
@@ -159,14 +154,9 @@ def _run(editor: str, path: Path) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     if code != 0:
-        raise HoldfastError(f"the editor {editor!r} ended with {code}", next="The notes are as they were.")
-
-
-def _address(user: str | None, agent: str) -> str:
-    try:
-        return f"/api/notes?{urlencode(given(user=user, agent_id=agent))}"
-    except UnicodeEncodeError:
-        raise InvalidInput("a name cannot be used", why="it is not UTF-8", next="Correct --user or --agent.") from None
+        raise HoldfastError(
+            f"the editor {editor!r} failed with exit code {code}", next="The notes are unchanged. Try again."
+        )
 
 
 def _from_stdin() -> str:

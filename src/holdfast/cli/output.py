@@ -92,6 +92,12 @@ def write(stream: TextIO, text: str) -> None:
     stream.flush()
 
 
+def write_bytes(part: bytes) -> None:
+    """Write a part of a download to stdout."""
+    sys.stdout.buffer.write(part)
+    sys.stdout.buffer.flush()
+
+
 def printable(text: str) -> str:
     """Escape the control characters of a text."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

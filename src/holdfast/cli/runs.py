@@ -10,28 +10,19 @@ import typer
 
 from holdfast.cli.api import Api, reach
 from holdfast.cli.chat_output import called, shortened
-from holdfast.cli.ids import Id, shortened_ids, whole_id
+from holdfast.cli.ids import Id, whole_id
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.operation_commands import derive, message, table
 from holdfast.cli.output import printable, write
-from holdfast.cli.urls import address
 from holdfast.core.errors import InvalidInput
 
 app = group("List, show, cancel and retry runs. A run is an attempt of an agent to answer a message.")
 
 PAGE = 100
 BEGINNING = 40  # characters of a question in the list
-COLUMNS = {
-    "id": "ID",
-    "question": "QUESTION",
-    "agent": "AGENT",
-    "user": "USER",
-    "state": "STATE",
-    "steps": "STEPS",
-    "input_tokens": "IN",
-    "output_tokens": "OUT",
-    "cost": "COST",
-    "created_at": "ASKED",
-}
+COLUMNS = ["id", "question", "agent", "user", "state", "steps", "input_tokens", "output_tokens", "cost", "created_at"]
+
+derive(app, "cancel", "cancel_run", message("The run {id} stops."))
 
 
 @command(app)
@@ -44,13 +35,17 @@ async def ls(
     async with reach(invocation) as api:
         conversation: str | None = None
         if session is not None:
-            conversation = (await api.get(address("conversations", "by-session", session_id=session)))["id"]
-        found = await api.get(address("runs", conversation=conversation, limit=limit))
-    rows = [{**run, "question": found["questions"].get(run["id"], "")} for run in found["runs"]]
-    shown = [{**row, "question": _beginning(row["question"]), "cost": rounded(row["cost"])} for row in rows]
-    invocation.output.rows(rows if invocation.json else shortened_ids(shown, "id"), COLUMNS, cut=["question"])
-    if found["cursor"] is not None:
-        invocation.output.say(f"There are more than these {limit}: --limit shows up to {PAGE}.")
+            conversation = (await api.call("find_conversation", session_id=session))["id"]
+        found = await api.call("list_runs", conversation=conversation, limit=limit)
+    runs = [{**run, "question": found["questions"].get(run["id"], "")} for run in found["runs"]]
+    show = table(
+        COLUMNS,
+        ids=["id"],
+        cut=["question"],
+        question=lambda run: _beginning(run["question"]),
+        cost=lambda run: rounded(run["cost"]),
+    )
+    show(invocation, {}, {"runs": runs, "cursor": found["cursor"]})
 
 
 @command(app)
@@ -58,9 +53,9 @@ async def show(invocation: Invocation, id: Id) -> None:
     """Show a run: prompt, reply and tool results of each step. Each part of a prompt is shown with its reason."""
     async with reach(invocation) as api:
         run = await whole_id(api, "run", id)
-        page = story = await api.get(address("runs", run))
+        page = story = await api.call("get_run", id=run)
         while page["cursor"] is not None:
-            page = await api.get(address("runs", run, since=page["cursor"]))
+            page = await api.call("get_run", id=run, since=page["cursor"])
             for part in ("steps", "executions", "asked"):
                 story[part] += page[part]
         story |= {"run": page["run"], "cursor": None}
@@ -68,15 +63,6 @@ async def show(invocation: Invocation, id: Id) -> None:
         invocation.output.record(story)
     else:
         write(sys.stdout, printable("\n".join(shown(story))))
-
-
-@command(app)
-async def cancel(invocation: Invocation, id: Id) -> None:
-    """Cancel a run. What the agent has said so far remains."""
-    async with reach(invocation) as api:
-        run = await whole_id(api, "run", id)
-        await api.post(address("runs", run, "cancel"), {})
-    invocation.output.say(f"The run {run} stops.")
 
 
 @command(app)
@@ -96,25 +82,23 @@ async def retry(
         run = await whole_id(api, "run", id)
         if message is not None:
             await _edit_message(api, run, message)
-        again = await api.post(address("runs", run, "retry"), {})
+        again = await api.call("retry_run", id=run)
     invocation.output.record(again)
     invocation.output.say(f"The retry is the run {again['id']}.")
 
 
 async def _edit_message(api: Api, id: UUID, message: str) -> None:
     """Edit the message of a run, if the run can be retried."""
-    run = (await api.get(address("runs", id)))["run"]
+    run = (await api.call("get_run", id=id))["run"]
     if run["state"] not in ("failed", "cancelled"):
-        raise InvalidInput(
-            f"the run {id} cannot be tried again", why=f"it is {run['state']}", next="Send another message."
-        )
+        raise InvalidInput(f"the run {id} cannot be retried", why=f"it is {run['state']}", next="Send another message.")
     if run["merged"]:
         raise InvalidInput(
             f"the run {id} answers several messages",
             next="Edit them with `holdfast sessions edit-message`, then retry without --message.",
         )
-    node = await api.get(address("nodes", run["trigger"]))
-    await api.patch(address("nodes", run["trigger"]), {"content": message, "version": node["version"]})
+    node = await api.call("read_node", id=run["trigger"])
+    await api.call("edit_node", id=run["trigger"], content=message, version=node["version"])
 
 
 def shown(story: dict[str, Any]) -> Iterator[str]:

@@ -7,20 +7,21 @@ import typer
 
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.cli.urls import address
+from holdfast.cli.operation_commands import derive, message, table
 from holdfast.core.errors import InvalidInput
 
 app = group("Store, list and remove credentials for the back ends of tools. A value is never shown again.")
 
 COLUMNS = {"name": "NAME", "hosts": "FOR", "usable": "USABLE", "updated_at": "SET", "updated_by": "BY"}
 
-Name = Annotated[str, typer.Argument(metavar="NAME")]
+derive(app, "ls", "list_secrets", table(COLUMNS))
+derive(app, "rm", "remove_secret", message("Removed the secret {name}."))
 
 
 @command(app, "set")
 async def set_(
     invocation: Invocation,
-    name: Name,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
     host: Annotated[
         list[str] | None,
         typer.Option(metavar="HOST", help="Send it only to this host, or *.example.com. Can be repeated."),
@@ -33,27 +34,10 @@ async def set_(
     """
     value = _value(name)
     async with reach(invocation) as api:
-        made = await api.put(address("secrets", name), {"value": value, "hosts": host or []})
+        made = await api.call("set_secret", name=name, value=value, hosts=host or [])
     invocation.output.record(made)
-    where = f", for {', '.join(made['hosts'])} alone" if made["hosts"] else ""
-    invocation.output.say(f"The secret {name} is set{where}.")
-
-
-@command(app)
-async def ls(invocation: Invocation) -> None:
-    """List secrets by name, without their values."""
-    async with reach(invocation) as api:
-        found = await api.get(address("secrets"))
-    invocation.output.rows(found["secrets"], COLUMNS)
-
-
-@command(app)
-async def rm(invocation: Invocation, name: Name) -> None:
-    """Remove a secret. Calls that need it are then refused."""
-    async with reach(invocation) as api:
-        await api.delete(address("secrets", name))
-    invocation.output.record({"name": name})
-    invocation.output.say(f"The secret {name} is removed.")
+    where = f" It is sent only to {', '.join(made['hosts'])}." if made["hosts"] else ""
+    invocation.output.say(f"Stored the secret {name}.{where}")
 
 
 def _value(name: str) -> str:
@@ -69,7 +53,7 @@ def _value(name: str) -> str:
         try:
             value = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:
-            raise InvalidInput(f"the value of {name} is no text", next="Give it in UTF-8.") from None
+            raise InvalidInput(f"the value of {name} is not UTF-8 text", next="Give it in UTF-8.") from None
     if not value:
         raise InvalidInput(f"the secret {name} has no value", next="Type it when asked, or give it on stdin.")
     return value

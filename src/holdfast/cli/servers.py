@@ -92,7 +92,7 @@ def caller(key: str | None, tenant: str | None, user: str | None) -> Headers:
     headers: Headers = {}
     if key is not None:
         if not key.isascii() or not key.isprintable():
-            raise BadSetting("the key cannot be sent", why="it has other characters than keys have", key=KEY)
+            raise BadSetting("the API key is invalid", why="it has characters that no key has", key=KEY)
         headers["authorization"] = f"Bearer {key}".encode()
     if tenant is not None:
         if not tenant.isprintable():  # it cannot be sent in a header
@@ -100,7 +100,7 @@ def caller(key: str | None, tenant: str | None, user: str | None) -> Headers:
         headers["holdfast-tenant"] = tenant.encode()
     if user is not None:
         if not user or not user.isprintable() or user != user.strip():
-            raise InvalidInput(f"{user[:80]!r} cannot be used as a user here", next="Correct --user.")
+            raise InvalidInput(f"{user[:80]!r} is not a valid user name", next="Correct --user.")
         headers["holdfast-user"] = user.encode()
     return headers
 

@@ -5,15 +5,15 @@ import sys
 from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Annotated, Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 import typer
 
 from holdfast.cli.api import Api, reach
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.cli.output import printable, write
-from holdfast.core.errors import InvalidInput, NotFound
+from holdfast.cli.operation_commands import derive, table
+from holdfast.cli.output import printable, write, write_bytes
+from holdfast.core.errors import NotFound
 
 app = group(
     "List, search, show, fork and export conversations, and edit and delete messages. SESSION is the id of a session "
@@ -22,35 +22,12 @@ app = group(
 
 PAGE = 1000
 INDENT = "    "
-COLUMNS = {
-    "session_id": "SESSION",
-    "app": "APP",
-    "user": "USER",
-    "agent": "AGENT",
-    "last_seq": "NODES",
-    "updated_at": "CHANGED",
-}
+COLUMNS = ["session_id", "app", "user", "agent", "last_seq", "updated_at"]
+
+derive(app, "ls", "list_conversations", table(COLUMNS), without=["document", "openings"])
 
 Session = Annotated[str, typer.Argument(metavar="SESSION")]
 Number = Annotated[int, typer.Argument(metavar="N", min=1, help="Number of the message, as `show` prints it.")]
-
-
-@command(app)
-async def ls(
-    invocation: Invocation,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Only conversations of this user.")] = None,
-    app: Annotated[str | None, typer.Option(metavar="NAME", help="Only conversations of this app.")] = None,
-    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only conversations with this agent.")] = None,
-    spoken: Annotated[bool, typer.Option("--spoken", help="Only conversations in which something was said.")] = False,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of conversations.")] = 50,
-) -> None:
-    """List conversations, newest first."""
-    asked = {"user": user, "app": app, "agent": agent, "spoken": "true" if spoken else None, "limit": limit}
-    async with reach(invocation) as api:
-        found = await api.get(f"/api/conversations?{_query(asked)}")
-    invocation.output.rows(found["conversations"], COLUMNS)
-    if found["cursor"] is not None:
-        invocation.output.say(f"There are more than these {limit}: --limit shows up to {PAGE}.")
 
 
 @command(app)
@@ -66,8 +43,9 @@ async def search(
     cursor: str | None = None
     async with reach(invocation) as api:
         while len(found) < limit:  # an empty page may not be the last one
-            asked = {"text": text, "user": user, "agent": agent, "limit": limit - len(found), "cursor": cursor}
-            page = await api.get(f"/api/conversations/search?{_query(asked)}")
+            page = await api.call(
+                "search_conversations", text=text, user=user, agent=agent, limit=limit - len(found), cursor=cursor
+            )
             found += page["found"]
             cursor = page["cursor"]
             if cursor is None:
@@ -79,7 +57,7 @@ async def search(
         talk = hit["conversation"]
         write(sys.stdout, f"{_seen(talk['session_id'] or talk['id'])}  {shown(hit['node'])}")
     if cursor is not None:
-        invocation.output.say(f"There may be more than these {limit}: --limit shows up to {PAGE}.")
+        invocation.output.say(f"There may be more than these {limit}. See --limit.")
 
 
 @command(app)
@@ -112,13 +90,9 @@ async def fork(
     holdfast sessions show web-42
     holdfast sessions fork web-42 --at 7
     """
-    wanted = {"at": at, "session_id": session_id}
     async with reach(invocation) as api:
         talk = await _find(api, session)
-        made = await api.post(
-            f"/api/conversations/{talk['id']}/fork",
-            {name: value for name, value in wanted.items() if value is not None},
-        )
+        made = await api.call("fork_conversation", id=talk["id"], at=at, session_id=session_id)
     invocation.output.say(f"Forked {session} at node {made['forked_at']}:")
     invocation.output.value(made["session_id"] or made["id"], made)
 
@@ -138,8 +112,8 @@ async def edit_message(
     """
     async with reach(invocation) as api:
         node = await _node(api, session, number)
-        await api.patch(f"/api/nodes/{node['id']}", {"content": text, "version": node["version"]})
-    invocation.output.say(f"Message {number} of {session} was changed.")
+        await api.call("edit_node", id=node["id"], content=text, version=node["version"])
+    invocation.output.say(f"Changed message {number} of {session}.")
 
 
 @command(app, name="delete-message")
@@ -147,8 +121,8 @@ async def delete_message(invocation: Invocation, session: Session, number: Numbe
     """Delete a message. The agent no longer sees it, and does not answer it unless it has already begun."""
     async with reach(invocation) as api:
         node = await _node(api, session, number)
-        await api.delete(f"/api/nodes/{node['id']}?version={node['version']}")
-    invocation.output.say(f"Message {number} of {session} was deleted.")
+        await api.call("delete_node", id=node["id"], version=node["version"])
+    invocation.output.say(f"Deleted message {number} of {session}.")
 
 
 @command(app)
@@ -160,7 +134,7 @@ async def export(invocation: Invocation, session: Session) -> None:
     """
     async with reach(invocation) as api:
         talk = await _find(api, session)
-        await api.fetch(f"/api/conversations/{talk['id']}/export", _pass_on)
+        await api.download("export_conversation", write_bytes, id=talk["id"])
 
 
 def shown(node: dict[str, Any]) -> str:
@@ -187,13 +161,13 @@ def _retry(node: dict[str, Any]) -> list[str]:
     """Return the command that retries a message whose run failed or was cancelled."""
     payload: dict[str, Any] = node["payload"] or {}
     is_unanswered = node["context"].startswith("unanswered:") and "run" in payload
-    return [f"try again: holdfast runs retry {payload['run']}"] if is_unanswered else []
+    return [f"retry: holdfast runs retry {payload['run']}"] if is_unanswered else []
 
 
 async def _node(api: Api, session: str, number: int) -> dict[str, Any]:
     """Return the message with this number."""
     talk = await _find(api, session)
-    found = (await api.get(f"/api/conversations/{talk['id']}/nodes?since={number - 1}&limit=1"))["nodes"]
+    found = (await api.call("list_nodes", id=talk["id"], since=number - 1, limit=1))["nodes"]
     if not found or found[0]["seq"] != number or found[0]["deleted"]:
         raise NotFound(f"there is no message {number} in {session}", next="`holdfast sessions show` lists them.")
     return found[0]
@@ -202,33 +176,21 @@ async def _node(api: Api, session: str, number: int) -> dict[str, Any]:
 async def _find(api: Api, session: str) -> dict[str, Any]:
     """Find a conversation by the id of its session, or by its own id."""
     try:
-        return await api.get(f"/api/conversations/by-session?{_query({'session_id': session})}")
+        return await api.call("find_conversation", session_id=session)
     except NotFound:
         try:
             id = UUID(session)
         except ValueError:
             pass
         else:
-            return await api.get(f"/api/conversations/{id}")
+            return await api.call("get_conversation", id=id)
         raise
 
 
 async def _nodes(api: Api, id: str) -> AsyncGenerator[dict[str, Any]]:
     cursor: int | None = 0
     while cursor is not None:
-        page = await api.get(f"/api/conversations/{id}/nodes?since={cursor}&limit={PAGE}")
+        page = await api.call("list_nodes", id=id, since=cursor, limit=PAGE)
         for node in page["nodes"]:
             yield node
         cursor = page["cursor"]
-
-
-def _query(asked: dict[str, Any]) -> str:
-    try:
-        return urlencode({name: value for name, value in asked.items() if value is not None})
-    except UnicodeEncodeError:
-        raise InvalidInput("a name cannot be used", why="it is not UTF-8", next="Correct it.") from None
-
-
-def _pass_on(part: bytes) -> None:
-    sys.stdout.buffer.write(part)
-    sys.stdout.buffer.flush()

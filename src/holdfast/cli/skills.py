@@ -2,21 +2,18 @@
 
 import base64
 import json
-import sys
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from holdfast.cli.api import Api, reach
+from holdfast.cli.arguments import json_object
 from holdfast.cli.chat_output import shortened
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.cli.output import printable, write
-from holdfast.cli.tools import say_more, scored
-from holdfast.cli.urls import address, given
-from holdfast.core.errors import InvalidInput
+from holdfast.cli.operation_commands import derive, message, page, table
 
 if TYPE_CHECKING:
     from holdfast.skills.folders import FolderSkill
@@ -25,7 +22,7 @@ app = group("Import, export, assign, enable and disable skills: instructions and
 
 PAGE = 200
 COLUMNS = {"name": "NAME", "label": "VERSION", "active": "ACTIVE", "parent": "PART OF", "description": "DESCRIPTION"}
-FOUND = {"score": "SCORE", "name": "NAME", "description": "DESCRIPTION"}
+FOUND = ["score", "name", "description"]
 CHANGES = {"at": "AT", "by": "BY", "operation": "OPERATION", "kind": "KIND", "what": "WHAT"}
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
@@ -34,31 +31,6 @@ Config = Annotated[
     str | None, typer.Option(metavar="JSON", help="Overlay for tool calls: arguments, defaults, timeout, approve.")
 ]
 Undo = Annotated[bool, typer.Option("--undo", help="Reverse it: disable, unlink or unassign.")]
-
-
-@command(app)
-async def ls(
-    invocation: Invocation,
-    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="What to search for.")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of skills.")] = None,
-) -> None:
-    """List skills by name, or search for skills, best match first."""
-    async with reach(invocation) as api:
-        found = await api.get(address("skills", query=query, limit=limit))
-    rows: list[dict[str, Any]] = found["skills"]
-    invocation.output.rows(rows if invocation.json else scored(rows), COLUMNS if query is None else FOUND)
-    say_more(invocation, found, len(rows))
-
-
-@command(app)
-async def show(invocation: Invocation, name: Name) -> None:
-    """Show a skill: instructions, tools, dependencies and agents."""
-    async with reach(invocation) as api:
-        skill = await api.get(skill_address(name))
-    if invocation.json:
-        invocation.output.record(skill)
-    else:
-        write(sys.stdout, printable("\n".join(shown(skill))))
 
 
 @command(app, "import")
@@ -80,7 +52,7 @@ async def import_(
         try:
             for each in in_order(load_folders(folder)):
                 body = {"files": sent(write_folder(each), each.executable), "replace": replace}
-                done.append(await api.post(address("skills", "import"), body))
+                done.append(await api.call("import_skill", **body))
         finally:
             invocation.output.rows(done, {"name": "NAME", "change": "CHANGE", "version": "VERSION"})
 
@@ -111,21 +83,12 @@ async def export(
 
 
 @command(app)
-async def rm(invocation: Invocation, name: Name) -> None:
-    """Remove a skill that no other skill depends on. It is removed from all agents."""
-    async with reach(invocation) as api:
-        await api.delete(skill_address(name))
-    invocation.output.record({"name": name})
-    invocation.output.say(f"The skill {name} is removed.")
-
-
-@command(app)
 async def activate(invocation: Invocation, name: Name, undo: Undo = False) -> None:
     """Enable a skill, or disable it with --undo."""
     async with reach(invocation) as api:
-        skill = await api.put(skill_address(name, "active"), {"active": not undo})
+        skill = await api.call("activate_skill", name=name, active=not undo)
     invocation.output.record(skill)
-    invocation.output.say(f"{name} is {'not active any more' if undo else 'active'}.")
+    invocation.output.say(f"The skill {name} is {'no longer' if undo else 'now'} active.")
 
 
 @command(app)
@@ -145,12 +108,11 @@ async def link(
     \b
     holdfast skills link returns refund --config '{"approve": true, "arguments": {"currency": "EUR"}}'
     """
-    at = skill_address(skill, "tools", tool)
-    said = given(access=access, config=_config(config))
+    link, said = {"name": skill, "tool": tool}, {"access": access, "config": _config(config)}
     async with reach(invocation) as api:
-        made = await (api.delete(at) if undo else api.put(at, said))
+        made = await (api.call("unlink_tool", **link) if undo else api.call("link_tool", **link, **said))
     invocation.output.record(made or {"skill": skill, "tool": tool})
-    invocation.output.say(f"{skill} does without {tool}." if undo else f"{skill} works with {tool} ({made['access']}).")
+    invocation.output.say(f"{skill} no longer uses {tool}." if undo else f"{skill} uses {tool} ({made['access']}).")
 
 
 @command(app)
@@ -162,11 +124,11 @@ async def need(
     undo: Undo = False,
 ) -> None:
     """Make a skill depend on another skill, which is loaded with it."""
-    at = skill_address(skill, "needs", _twice(other))
+    need, said = {"name": skill, "other": other}, {"required": not optional}
     async with reach(invocation) as api:
-        made = await (api.delete(at) if undo else api.put(at, {"required": not optional}))
+        made = await (api.call("spare_skill", **need) if undo else api.call("need_skill", **need, **said))
     invocation.output.record(made or {"skill": skill, "on": other})
-    invocation.output.say(f"{skill} does without {other}." if undo else f"{skill} {_needs(made)}.")
+    invocation.output.say(f"{skill} no longer depends on {other}." if undo else f"{skill} {_needs(made)}.")
 
 
 @command(app)
@@ -181,12 +143,13 @@ async def assign(
     undo: Undo = False,
 ) -> None:
     """Assign a skill to an agent. Omitted options of an existing assignment are unchanged."""
-    at = address("agents", agent, "skills", _twice(skill))
-    said = given(priority=priority, config=_config(config))
+    assignment, said = {"agent": agent, "name": skill}, {"priority": priority, "config": _config(config)}
     async with reach(invocation) as api:
-        made = await (api.delete(at) if undo else api.put(at, said))
+        made = await (
+            api.call("unassign_skill", **assignment) if undo else api.call("assign_skill", **assignment, **said)
+        )
     invocation.output.record(made or {"agent": agent, "skill": skill})
-    invocation.output.say(f"{agent} does without {skill}." if undo else f"{agent} has {skill}.")
+    invocation.output.say(f"{agent} no longer has {skill}." if undo else f"{agent} has {skill}.")
 
 
 @command(app)
@@ -198,17 +161,12 @@ async def history(
     """List changes of a skill and of its links, newest first."""
     async with reach(invocation) as api:
         found = [
-            await api.get(address("registry", "history", name=name, kind=kind, limit=limit))
+            await api.call("registry_history", name=name, kind=kind, limit=limit)
             for kind in ("skill", "skill_tool", "skill_dependency")
         ]
     changes = [change for each in found for change in each["changes"]]
     rows = sorted(changes, key=lambda each: (each["revision"], each["number"]), reverse=True)[:limit]
     invocation.output.rows(rows if invocation.json else [{**row, "what": _what(row)} for row in rows], CHANGES)
-
-
-def skill_address(name: str, *names: str) -> str:
-    """Build the URL path of a skill or of a part of it."""
-    return address("skills", _twice(name), *names)
 
 
 def sent(files: Mapping[str, bytes], executable: Collection[str]) -> dict[str, Any]:
@@ -260,15 +218,7 @@ def shown(skill: dict[str, Any]) -> Iterator[str]:
 
 
 def _config(text: str | None) -> dict[str, Any] | None:
-    try:
-        value = None if text is None else json.loads(text)
-    except ValueError as error:
-        why, value = str(error), []
-    else:
-        why = "it is no object"
-    if value is not None and not isinstance(value, dict):
-        raise InvalidInput("--config cannot be read", why=why, next="""Write it like '{"approve": true}'.""")
-    return cast(dict[str, Any] | None, value)
+    return json_object("--config", text, '{"approve": true}')
 
 
 def _level(link: dict[str, Any]) -> str:
@@ -277,7 +227,7 @@ def _level(link: dict[str, Any]) -> str:
 
 
 def _needs(need: dict[str, Any]) -> str:
-    return f"{'needs' if need['required'] else 'can use'} {need['on']}"
+    return f"{'depends on' if need['required'] else 'can use'} {need['on']}"
 
 
 def _what(change: dict[str, Any]) -> str:
@@ -294,7 +244,7 @@ def _what(change: dict[str, Any]) -> str:
 async def _all_names(api: Api) -> AsyncIterator[str]:
     after: str | None = None
     while True:
-        page = await api.get(address("skills", limit=PAGE, after=after))
+        page = await api.call("list_skills", limit=PAGE, after=after)
         for each in page["skills"]:
             yield each["name"]
         after = page["cursor"]
@@ -305,7 +255,7 @@ async def _all_names(api: Api) -> AsyncIterator[str]:
 async def _exported(api: Api, name: str) -> "FolderSkill":
     from holdfast.skills.folders import read_folder
 
-    files: dict[str, Any] = (await api.get(skill_address(name, "export")))["files"]
+    files: dict[str, Any] = (await api.call("export_skill", name=name))["files"]
     contents = {path: base64.b64decode(file["content"]) for path, file in files.items()}
     return read_folder(contents, executable=[path for path, file in files.items() if file["executable"]])
 
@@ -315,6 +265,6 @@ def _free(folder: str, taken: Collection[str]) -> str:
     return folder if folder not in taken else next(one for n in count(2) if (one := f"{folder}-{n}") not in taken)
 
 
-def _twice(name: str) -> str:
-    """Encode slashes and percent signs, because the server decodes a path before it splits it."""
-    return name.replace("%", "%25").replace("/", "%2F")
+derive(app, "ls", "list_skills", table(COLUMNS, found=FOUND), without=["after"], arguments=["query"])
+derive(app, "show", "get_skill", page(lambda skill: "\n".join(shown(skill))))
+derive(app, "rm", "remove_skill", message("Removed the skill {name}."))

@@ -9,8 +9,8 @@ import typer
 
 from holdfast.cli.api import Api, reach
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
-from holdfast.cli.urls import address, given
 from holdfast.core.errors import InvalidInput, TooLarge, Unavailable
 
 app = group("Import tools from OpenAPI and Swagger documents of back ends.")
@@ -18,10 +18,12 @@ app = group("Import tools from OpenAPI and Swagger documents of back ends.")
 MAX_BYTES = 50_000_000  # a copy from holdfast.skills.sources, which takes too long to load
 FETCH_SECONDS = 60.0  # without a response of the server
 
-COLUMNS = {"name": "NAME", "title": "TITLE", "tools": "TOOLS", "skipped": "LEFT OUT", "imported_at": "IMPORTED"}
+COLUMNS = ["name", "title", "tools", "skipped", "imported_at"]
 CHANGES = {"change": "CHANGE", "name": "TOOL", "what": "WHAT"}
 TOOLS = {"name": "TOOL", "operation": "OPERATION", "access": "ACCESS", "active": "ACTIVE", "notes": "NOTES"}
 SKIPPED = {"operation": "LEFT OUT", "path": "WHERE", "reason": "WHY"}
+
+derive(app, "ls", "list_sources", table(COLUMNS))
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Location = Annotated[str, typer.Argument(metavar="LOCATION", help="File, - for stdin, or http(s) URL.")]
@@ -95,23 +97,15 @@ async def add(
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
             progress(f"importing {len(document):,} characters")
-            report = await api.post(address("sources"), given(**wanted, document=document, url=_url(location)))
+            report = await api.call("add_source", **wanted, document=document, url=_url(location))
     _tell(invocation, report)
-
-
-@command(app)
-async def ls(invocation: Invocation) -> None:
-    """List sources by name."""
-    async with reach(invocation) as api:
-        found = await api.get(address("sources"))
-    invocation.output.rows(found["sources"], COLUMNS)
 
 
 @command(app)
 async def show(invocation: Invocation, name: Name) -> None:
     """Show a source: its tools, and skipped operations with reasons."""
     async with reach(invocation) as api:
-        found = await api.get(address("sources", name))
+        found = await api.call("get_source", name=name)
     invocation.output.record(found)
     if not invocation.json:
         write(sys.stdout, shown(found["source"]) + "\n")
@@ -148,7 +142,7 @@ async def change(
     choice = choice_of(all=all, operations=operation, tags=tag, paths=path)
     auths, headers = pairs("--auth", auth, "=", "SCHEME=SECRET"), pairs("--header", header, ":", "NAME: VALUE")
     async with reach(invocation) as api:
-        old = (await api.get(address("sources", name)))["source"]
+        old = (await api.call("get_source", name=name))["source"]
         backend = old["backend"]
         wanted: dict[str, Any] = {
             "version": old["version"],
@@ -158,12 +152,12 @@ async def change(
             "headers": _over(backend.get("headers", {}), headers) if headers else None,
             "timeout": timeout,
             "url": _url(location),
-            "accept_address": accept_address or None,
+            "accept_address": accept_address,
         }
         if location is not None or (old["location"] and (choice or base_url)):
             with invocation.output.progress() as progress:
                 wanted["document"] = read_document(location or old["location"], progress)
-        report = await api.put(address("sources", name), given(**wanted))
+        report = await api.call("change_source", name=name, **wanted)
     _tell(invocation, report)
 
 
@@ -180,9 +174,8 @@ async def reload(
         with invocation.output.progress() as progress:
             document = read_document(location or await _known(api, name), progress)
             progress(f"importing {len(document):,} characters")
-            accepted = accept_address or None
-            body = given(document=document, url=_url(location), dry_run=dry_run, accept_address=accepted)
-            report = await api.post(address("sources", name, "reload"), body)
+            body = {"document": document, "url": _url(location), "dry_run": dry_run, "accept_address": accept_address}
+            report = await api.call("reload_source", name=name, **body)
     _tell(invocation, report)
 
 
@@ -194,7 +187,7 @@ async def rm(
 ) -> None:
     """Remove a source and its tools."""
     async with reach(invocation) as api:
-        removed = await api.delete(address("sources", name, force="true" if force else None))
+        removed = await api.call("remove_source", name=name, force=force)
     invocation.output.record({"name": name, **removed})
     invocation.output.say(f"Removed {name} and its {len(removed['tools'])} tools.")
 
@@ -203,8 +196,8 @@ def choice_of(
     *, all: bool, operations: list[str] | None, tags: list[str] | None, paths: list[str] | None
 ) -> dict[str, Any] | None:
     """Return the selected operations for the API, or None if nothing is selected."""
-    said = given(everything=all or None, operations=operations or None, tags=tags or None, paths=paths or None)
-    return said or None
+    said = {"everything": all, "operations": operations, "tags": tags, "paths": paths}
+    return {name: value for name, value in said.items() if value} or None
 
 
 def pairs(option: str, texts: Iterable[str] | None, sign: str, form: str) -> dict[str, str]:
@@ -240,7 +233,7 @@ def read_document(location: str, progress: Progress) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInput(
-            "the document is no text", why=f"line {line} is not UTF-8", next="Save it as UTF-8."
+            "the document is not text", why=f"line {line} is not UTF-8", next="Save it as UTF-8."
         ) from None
 
 
@@ -265,10 +258,12 @@ def shown(source: Mapping[str, Any]) -> str:
 
 
 async def _known(api: Api, name: str) -> str:
-    source = (await api.get(address("sources", name)))["source"]
+    source = (await api.call("get_source", name=name))["source"]
     if not source["location"]:
-        next = f"Say where it is: `holdfast sources reload {name} FILE`."
-        raise InvalidInput(f"the document of {name} is not known", why="it was read from a file, or stdin", next=next)
+        next = f"Name it: `holdfast sources reload {name} FILE`."
+        raise InvalidInput(
+            f"the location of the document of {name} is not known", why="it came from a file or stdin", next=next
+        )
     return source["location"]
 
 
@@ -292,7 +287,7 @@ def _fetched(url: str) -> bytes:
             return answer.read(MAX_BYTES + 1)
     except (OSError, HTTPException, ValueError) as error:
         why = str(getattr(error, "reason", "") or error)
-        next = "Look at the address, or give the document as a file."
+        next = "Check the address, or give the document as a file."
         raise Unavailable(f"{url[:200]} cannot be fetched", why=why, next=next) from None
 
 
@@ -316,25 +311,29 @@ def _tell(invocation: Invocation, report: dict[str, Any]) -> None:
         output.say(f"{each['operation']} was skipped: {each['reason']}.")
     if len(report["skipped"]) > min(len(chosen), 5):
         output.say(
-            f"{len(report['skipped'])} were left out; `holdfast sources show {source['name']}` says which, and why."
+            f"{len(report['skipped'])} operations were skipped. `holdfast sources show {source['name']}` says why."
         )
     if not source["tools"]:
-        output.say("Nothing of the document is marked x-ai-enabled: choose with --all, --operation, --tag or --path.")
+        output.say(
+            "The document marks no operation x-ai-enabled. Select some with --all, --operation, --tag or --path."
+        )
     _say_missing(invocation, report)
 
 
 def _counted(report: Mapping[str, Any]) -> str:
     kinds = ("added", "changed", "removed", "deactivated", "unchanged")
-    return ", ".join(f"{len(report[kind])} {kind}" for kind in kinds if report[kind]) or "nothing is different"
+    return ", ".join(f"{len(report[kind])} {kind}" for kind in kinds if report[kind]) or "no changes"
 
 
 def _say_missing(invocation: Invocation, found: Mapping[str, Any]) -> None:
     source = found["source"]
     for name in source["missing_secrets"]:
-        invocation.output.say(f"There is no secret {name} yet: `holdfast secrets set {name}`.")
+        invocation.output.say(f"The secret {name} is missing. Store it: `holdfast secrets set {name}`.")
     for scheme in found["missing_auth"]:
         how = f"`holdfast sources change {source['name']} --auth {scheme}=SECRET`"
-        invocation.output.say(f"No secret is named for the scheme {scheme}; calls that need it are refused: {how}.")
+        invocation.output.say(
+            f"The security scheme {scheme} has no secret, so calls that need it fail. Name one: {how}."
+        )
 
 
 def _many(count: int, noun: str) -> str:

@@ -11,58 +11,20 @@ import typer
 from holdfast.cli.api import reach
 from holdfast.cli.arguments import arguments_of, types_of, whole_of
 from holdfast.cli.chat_output import called, shortened
-from holdfast.cli.ids import Id, shortened_ids, whole_id
+from holdfast.cli.ids import Id, whole_id
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.cli.output import printable, write
-from holdfast.cli.urls import address, given
+from holdfast.cli.operation_commands import Fields, derive, message, page, table
+from holdfast.cli.output import printable, write_bytes
 from holdfast.core.errors import CommandFailed, InvalidInput
 
 app = group("List, call, enable and disable tools, set permissions, and inspect tool calls.")
 
-PAGE = 200
-FOUND = {"score": "SCORE", "name": "NAME", "description": "DESCRIPTION"}
-COLUMNS = {
-    "name": "NAME",
-    "kind": "KIND",
-    "access": "ACCESS",
-    "active": "ACTIVE",
-    "source": "SOURCE",
-    "calls": "CALLS",
-    "description": "DESCRIPTION",
-}
-CALLS = {"id": "ID", "call": "CALL", "status": "STATUS", "gave": "GAVE", "who": "WHO", "ms": "MS", "created_at": "AT"}
+FOUND = ["score", "name", "description"]
+COLUMNS = ["name", "kind", "access", "active", "source", "calls", "description"]
+CALLS = ["id", "call", "status", "gave", "who", "ms", "created_at"]
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Level = Literal["none", "read", "write", "execute"]
-Limit = Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of calls.")]
-
-
-@command(app)
-async def ls(
-    invocation: Invocation,
-    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="What to search for.")] = None,
-    source: Annotated[str | None, typer.Option(metavar="NAME", help="Only tools of this source.")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of tools.")] = None,
-) -> None:
-    """List tools by name, or search for tools, best match first. --json prints all fields."""
-    async with reach(invocation) as api:
-        found = await api.get(address("tools", query=query, source=source, limit=limit))
-    rows: list[dict[str, Any]] = found["tools"]
-    shown = [{**row, "description": first_sentence(row["description"])} for row in scored(rows)]
-    columns = COLUMNS if query is None else FOUND
-    invocation.output.rows(rows if invocation.json else shown, columns, cut=["description"])
-    say_more(invocation, found, len(rows))
-
-
-@command(app)
-async def show(invocation: Invocation, name: Name) -> None:
-    """Show a tool: arguments, origin, permissions and call counts."""
-    async with reach(invocation) as api:
-        tool = await api.get(address("tools", name))
-    if invocation.json:
-        invocation.output.record(tool)
-    else:
-        write(sys.stdout, printable("\n".join(shown(tool))))
 
 
 @command(app)
@@ -84,84 +46,20 @@ async def call(
     """
     whole = whole_of(words or [], arguments)
     async with reach(invocation) as api:
-        schema: Mapping[str, Any] = {} if whole is not None else (await api.get(address("tools", name)))["parameters"]
+        schema: Mapping[str, Any] = {} if whole is not None else (await api.call("get_tool", name=name))["parameters"]
         filled = whole if whole is not None else arguments_of(schema, words or [])
-        done = await api.post(address("tools", name, "call"), given(arguments=filled, key=key))
+        done = await api.call("call_tool", name=name, arguments=filled, key=key)
     _refuse_failed(done)
     invocation.output.value(_text(done), done)
     if done["has_output"]:
-        invocation.output.say(f"The result is shortened: `holdfast tools output {done['id']}` prints all of it.")
-
-
-@command(app)
-async def calls(
-    invocation: Invocation,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only calls of this tool.")] = None,
-    status: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One status: running, done, failed, cancelled or unknown.")
-    ] = None,
-    limit: Limit = 50,
-) -> None:
-    """List tool calls, of agents and direct ones, newest first."""
-    async with reach(invocation) as api:
-        found = await api.get(address("executions", tool=name, status=status, limit=limit))
-    rows: list[dict[str, Any]] = found["executions"]
-    shown = shortened_ids([_call(row) for row in rows], "id")
-    invocation.output.rows(rows if invocation.json else shown, CALLS)
-    say_more(invocation, found, limit)
+        invocation.output.say(f"The result is shortened. `holdfast tools output {done['id']}` prints all of it.")
 
 
 @command(app)
 async def output(invocation: Invocation, id: Id) -> None:
     """Print the full output of a call."""
     async with reach(invocation) as api:
-        await api.fetch(address("executions", await whole_id(api, "execution", id), "output"), _pass_on)
-
-
-@command(app)
-async def cancel(invocation: Invocation, id: Id) -> None:
-    """Cancel a call."""
-    async with reach(invocation) as api:
-        done = await api.post(address("executions", await whole_id(api, "execution", id), "cancel"), {})
-    invocation.output.record(done)
-    invocation.output.say(
-        f"The call {done['id']} is {done['status'] if done['status'] != 'running' else 'being stopped'}."
-    )
-
-
-@command(app)
-async def decide(
-    invocation: Invocation,
-    id: Id,
-    decision: Annotated[Literal["done", "failed", "again"], typer.Argument(metavar="done|failed|again")],
-) -> None:
-    """Resolve a call with the status `unknown`. Mark it done or failed, or make it again."""
-    async with reach(invocation) as api:
-        call = await whole_id(api, "execution", id)
-        decided = await api.post(address("executions", call, "decision"), {"decision": decision})
-    invocation.output.record(decided)
-    invocation.output.say(f"{called(decided)} is {decided['status']}.")
-
-
-@command(app)
-async def rm(invocation: Invocation, name: Name) -> None:
-    """Remove a registered tool. It is removed from all skills."""
-    async with reach(invocation) as api:
-        await api.delete(address("tools", name))
-    invocation.output.record({"name": name})
-    invocation.output.say(f"The tool {name} is removed.")
-
-
-@command(app)
-async def activate(invocation: Invocation, name: Name) -> None:
-    """Enable a tool."""
-    await _activate(invocation, name, active=True)
-
-
-@command(app)
-async def deactivate(invocation: Invocation, name: Name) -> None:
-    """Disable a tool."""
-    await _activate(invocation, name, active=False)
+        await api.download("get_output", write_bytes, id=await whole_id(api, "execution", id))
 
 
 @command(app)
@@ -187,11 +85,11 @@ async def permit(
     holdfast tools permit track --users read
     """
     if (agent is None) != (level is None) or (agent is None and users is None):
-        raise InvalidInput("it is not said who may do what", next="Name an agent and a level, or give --users LEVEL.")
+        raise InvalidInput("the arguments name no permission", next="Name an agent and a level, or give --users LEVEL.")
     async with reach(invocation) as api:
-        tool = await api.get(address("tools", name))
-        body = {"permissions": permitted(tool["permissions"], agent, level, users), "version": tool["version"]}
-        tool = await api.put(address("tools", name, "permissions"), body)
+        tool = await api.call("get_tool", name=name)
+        changed = permitted(tool["permissions"], agent, level, users)
+        tool = await api.call("permit_tool", name=name, permissions=changed, version=tool["version"])
     invocation.output.record(tool)
     invocation.output.say(f"{name}: {_permissions(tool)}.")
 
@@ -200,19 +98,6 @@ def first_sentence(text: str) -> str:
     """Return the first sentence of a description, on one line."""
     line = " ".join(text.split())
     return re.split(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])", line, maxsplit=1)[0]
-
-
-def scored(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Format the scores of search results for the terminal."""
-    return [{**row, "score": "" if row["score"] is None else f"{row['score']:.4f}"} for row in rows]
-
-
-def say_more(invocation: Invocation, found: Mapping[str, Any], listed: int) -> None:
-    """Say if a list is incomplete, or if a search used words only."""
-    if found.get("cursor") is not None:
-        invocation.output.say(f"There are more than these {listed}: --limit shows up to {PAGE}.")
-    if found.get("reduced"):
-        invocation.output.say(f"Found by words alone. {found['reduced']}")
 
 
 def permitted(
@@ -240,8 +125,8 @@ def shown(tool: dict[str, Any]) -> Iterator[str]:
         "active": "" if tool["active"] else "no",
         "access": tool["access"],
         "mode": tool["mode"] or "",
-        "idempotent": "yes" if tool["idempotent"] else "no: it is never run twice unasked",
-        "approve": "a person has to allow each call of an agent" if tool["approve"] else "",
+        "idempotent": "yes" if tool["idempotent"] else "no: it is never retried automatically",
+        "approve": "a person must approve each call of an agent" if tool["approve"] else "",
         "timeout": f"{tool['timeout']:g} s" if tool["timeout"] else "",
         "permissions": _permissions(tool),
         "calls": _counts(tool),
@@ -306,11 +191,11 @@ def _refuse_failed(done: Mapping[str, Any]) -> None:
     if done["status"] == "done":
         return
     unknown = done["status"] == "unknown"
-    decide = f"Find out, then say so: `holdfast tools decide {done['id']} done|failed|again`."
+    decide = f"Find out what happened, then run `holdfast tools decide {done['id']} done|failed|again`."
     raise CommandFailed(
-        f"the call of {done['tool']} {'has no known end' if unknown else done['status']}",
+        f"the call of {done['tool']} {'has no known result' if unknown else done['status']}",
         why=done["error"] or "",
-        next=decide if unknown else f"`holdfast tools show {done['tool']}` tells what it takes.",
+        next=decide if unknown else f"`holdfast tools show {done['tool']}` shows its arguments.",
         execution_id=done["id"],
         status=done["status"],
     )
@@ -327,25 +212,59 @@ def _written(result: Any) -> str:
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
-def _call(row: dict[str, Any]) -> dict[str, Any]:
-    took = row["latency_ms"]
-    who = [row["user"] or "", f"by {row['agent']}" if row["agent"] else ""]
-    return {
-        **row,
-        "call": called(row),
-        "gave": shortened(row["error"] or row["text"]),
-        "who": " ".join(filter(None, who)),
-        "ms": "" if took is None else f"{took:.1f}",
-    }
+def _who(row: dict[str, Any]) -> str:
+    return " ".join(filter(None, [row["user"] or "", f"by {row['agent']}" if row["agent"] else ""]))
 
 
-def _pass_on(part: bytes) -> None:
-    sys.stdout.buffer.write(part)
-    sys.stdout.buffer.flush()
+def _ms(row: dict[str, Any]) -> str:
+    return "" if row["latency_ms"] is None else f"{row['latency_ms']:.1f}"
 
 
-async def _activate(invocation: Invocation, name: str, *, active: bool) -> None:
-    async with reach(invocation) as api:
-        tool = await api.put(address("tools", name, "active"), {"active": active})
-    invocation.output.record(tool)
-    invocation.output.say(f"{name} is {'active' if active else 'not active any more'}.")
+def _cancelled(done: Fields) -> str:
+    return f"The call {done['id']} is {done['status'] if done['status'] != 'running' else 'being stopped'}."
+
+
+derive(
+    app,
+    "ls",
+    "list_tools",
+    table(COLUMNS, found=FOUND, cut=["description"], description=lambda tool: first_sentence(tool["description"])),
+    without=["kind", "after"],
+    arguments=["query"],
+)
+derive(app, "show", "get_tool", page(lambda tool: "\n".join(shown(tool))))
+derive(
+    app,
+    "calls",
+    "list_executions",
+    table(CALLS, ids=["id"], call=called, gave=lambda row: shortened(row["error"] or row["text"]), who=_who, ms=_ms),
+    help="List tool calls, of agents and direct ones, newest first.",
+    without=["user", "before"],
+    arguments=["tool"],
+)
+derive(app, "cancel", "cancel_execution", message(_cancelled))
+derive(
+    app,
+    "decide",
+    "decide_execution",
+    message(lambda done: f"{called(done)} is {done['status']}."),
+    help="Resolve a call with the status `unknown`. Mark it done or failed, or make it again.",
+    without=["comment"],
+)
+derive(app, "rm", "remove_tool", message("Removed the tool {name}."))
+derive(
+    app,
+    "activate",
+    "activate_tool",
+    message("The tool {name} is now active."),
+    help="Enable a tool.",
+    fixed={"active": True},
+)
+derive(
+    app,
+    "deactivate",
+    "activate_tool",
+    message("The tool {name} is no longer active."),
+    help="Disable a tool.",
+    fixed={"active": False},
+)

@@ -12,76 +12,40 @@ import typer
 
 from holdfast.cli.api import Api, reach
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.operation_commands import Fields, derive, message, moment, table
 from holdfast.cli.output import printable, write
-from holdfast.cli.urls import address, given
 from holdfast.core.errors import InvalidInput
 
 app = group("Manage topics of the log: publish and read records, and show and reset consumer groups.")
 
 PAGE = 1000
 POLL = 0.5  # seconds between two polls for new records
-COLUMNS = {
-    "name": "TOPIC",
-    "partitions": "PARTITIONS",
-    "records": "RECORDS",
-    "rate": "PER SECOND",
-    "oldest": "OLDEST",
-    "created_at": "MADE",
-}
-LAG_COLUMNS = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "position": "POSITION",
-    "end": "END",
-    "lag": "LAG",
-    "oldest": "WAITING SINCE",
-    "owner": "READ BY",
-    "attempts": "FAILED",
-    "error": "ERROR",
-}
+COLUMNS = ["name", "partitions", "records", "per_second", "oldest", "created_at"]
+LAG_COLUMNS = ["group", "topic", "partition", "position", "end", "lag", "oldest", "owner", "attempts", "error"]
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Partition = Annotated[int | None, typer.Option(metavar="N", min=0, help="Partition. [default: all]")]
-Offset = Annotated[int | None, typer.Option(metavar="N", min=0, help="Start at this offset.")]
-At = Annotated[str | None, typer.Option(metavar="TIME", help="Start at this time, such as 2026-01-31T12:00.")]
 
 
-@command(app)
-async def ls(invocation: Invocation) -> None:
-    """List topics."""
-    async with reach(invocation) as api:
-        found = (await api.get("/api/topics"))["topics"]
-    if not invocation.json:
-        found = [{**topic, "rate": f"{topic['per_second']:.2f}"} for topic in found]
-    invocation.output.rows(found, COLUMNS)
+def _positions(done: Fields) -> str:
+    told = ", ".join(f"partition {number} at {position}" for number, position in done["positions"].items())
+    return f"{done['group']} continues in {done['topic']} with {told}."
 
 
-@command(app)
-async def create(
-    invocation: Invocation,
-    name: Name,
-    partitions: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Number of partitions, which never changes. [default: the setting bus.partitions]"
-        ),
-    ] = None,
-) -> None:
-    """Create a topic, unless it exists."""
-    async with reach(invocation) as api:
-        made = await api.post("/api/topics", given(name=name, partitions=partitions))
-    invocation.output.record(made)
-    invocation.output.say(f"There is a topic {made['name']} with {made['partitions']} partitions.")
+derive(app, "ls", "list_topics", table(COLUMNS, per_second=lambda topic: f"{topic['per_second']:.2f}"))
+derive(app, "create", "create_topic", message("The topic {name} has {partitions} partitions."))
+derive(app, "rm", "remove_topic", message("Removed the topic {name}."))
+derive(app, "lag", "list_lag", table(LAG_COLUMNS))
+derive(
+    app,
+    "reset",
+    "reset_group",
+    message(_positions),
+    help="""Reset a consumer group to a position in a topic. The default is the start. The group must have no consumers.
 
-
-@command(app)
-async def rm(invocation: Invocation, name: Name) -> None:
-    """Delete a topic permanently. Its records and the positions of its groups are deleted, dead letters remain."""
-    async with reach(invocation) as api:
-        await api.delete(address("topics", name))
-    invocation.output.record({"name": name})
-    invocation.output.say(f"Removed the topic {name}.")
+    \b
+    holdfast topics reset billing orders --at 2026-01-31T12:00
+    """,
+)
 
 
 @command(app)
@@ -100,9 +64,9 @@ async def publish(
     \b
     holdfast topics publish orders '{"parcel": 7}' --key ann
     """
-    body = given(key=key, id=None if id is None else str(id), headers=dict(map(_header, header or ())))
+    sent, headers = parsed(value), dict(map(_header, header or ()))
     async with reach(invocation) as api:
-        record = await api.post(address("topics", name, "records"), {"value": parsed(value), **body})
+        record = await api.call("publish_record", name=name, value=sent, key=key, id=id, headers=headers)
     place = f"{record['partition']}/{record['offset']}"
     invocation.output.value(place, record)
 
@@ -114,9 +78,11 @@ async def tail(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for new records and print them; Ctrl-C exits.")
     ] = False,
-    partition: Partition = None,
-    offset: Offset = None,
-    at: At = None,
+    partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="Partition. [default: all]")] = None,
+    offset: Annotated[int | None, typer.Option(metavar="N", min=0, help="Start at this offset.")] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Start at this time, such as 2026-01-31T12:00.", parser=moment)
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -136,9 +102,9 @@ async def tail(
     holdfast topics tail orders -f
     holdfast topics tail orders --at 2026-01-31T12:00
     """
-    start = given(partition=partition, offset=offset, at=None if at is None else moment(at))
+    start: dict[str, Any] = {"partition": partition, "offset": offset, "at": at}
     if offset is None and at is None:
-        start |= {"newest": "true", "limit": min(limit or 10, PAGE)}
+        start |= {"newest": True, "limit": min(limit or 10, PAGE)}
         limit = None
     async with reach(invocation) as api:
         async for record in _records(api, name, start, limit=limit, follow=follow):
@@ -146,40 +112,6 @@ async def tail(
                 invocation.output.line(record)
             else:
                 write(sys.stdout, shown(record))
-
-
-@command(app)
-async def lag(
-    invocation: Invocation,
-    group: Annotated[str | None, typer.Option(metavar="NAME", help="Consumer group. [default: all]")] = None,
-) -> None:
-    """Show the lag of consumer groups, by partition."""
-    async with reach(invocation) as api:
-        found = await api.get(address("groups", group=group))
-    invocation.output.rows(found["partitions"], LAG_COLUMNS)
-
-
-@command(app)
-async def reset(
-    invocation: Invocation,
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
-    name: Annotated[str, typer.Argument(metavar="TOPIC")],
-    partition: Partition = None,
-    offset: Offset = None,
-    at: At = None,
-    end: Annotated[bool, typer.Option("--end", help="Go to the end, after the last record.")] = False,
-) -> None:
-    """Reset a consumer group to a position in a topic. The default is the start. The group must have no consumers.
-
-    \b
-    holdfast topics reset billing orders --at 2026-01-31T12:00
-    """
-    body = given(topic=name, partition=partition, offset=offset, at=None if at is None else moment(at))
-    async with reach(invocation) as api:
-        done = await api.post(address("groups", group, "reset"), {**body, "end": end})
-    invocation.output.record(done)
-    told = ", ".join(f"{number} at {position}" for number, position in done["positions"].items())
-    invocation.output.say(f"{group} goes on in {name} with partition {told}.")
 
 
 def shown(record: dict[str, Any]) -> str:
@@ -195,15 +127,7 @@ def parsed(text: str) -> Any:
     try:
         return json.loads(sys.stdin.buffer.read() if text == "-" else text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput("the value is no JSON", why=str(error), next="Text needs quotes: '\"hello\"'.") from None
-
-
-def moment(text: str) -> str:
-    """Parse a time for the API. A time without a time zone is in this machine's time zone."""
-    try:
-        return datetime.fromisoformat(text).astimezone().isoformat()
-    except (ValueError, OverflowError):
-        raise InvalidInput(f"{text[:80]!r} is no time", next="Write it like 2026-01-31T12:00 or 2026-01-31.") from None
+        raise InvalidInput("the value is not JSON", why=str(error), next="Put text in quotes: '\"hello\"'.") from None
 
 
 async def _records(
@@ -214,7 +138,7 @@ async def _records(
     asked = {"limit": PAGE, **start}
     more = True
     while more:
-        page = await api.get(address("topics", topic, "records", **asked))
+        page = await api.call("read_records", name=topic, **asked)
         records = sorted(page["records"], key=lambda record: (record["at"], record["partition"], record["offset"]))
         for record in records[:left]:
             yield record
@@ -228,5 +152,5 @@ async def _records(
 def _header(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise InvalidInput(f"{text[:80]!r} is no header", next="Write it like name=text.")
+        raise InvalidInput(f"{text[:80]!r} is not a header", next="Write it like name=text.")
     return name, value

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from typing import Any, cast
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 from starlette.requests import Request
@@ -89,7 +89,8 @@ class ApiResource:
 def _argument(parameter: ApiParameter, request: Request) -> Any:
     given: list[str]
     if parameter.place == "path":
-        given = [request.path_params[parameter.name]]
+        text = request.path_params[parameter.name]
+        given = [unquote(text) if parameter.encoded_twice else text]
     else:
         given = request.query_params.getlist(parameter.name)
     if not given and parameter.default is not msgspec.UNSET:

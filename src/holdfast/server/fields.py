@@ -26,6 +26,10 @@ from holdfast.skills.sources.settings import NAME as SOURCE_NAME
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
 MAX_PAGE = 200  # items of most lists
+# The server decodes a path before it splits it. So a client encodes these characters of a name twice.
+TWICE_ENCODED = msgspec.Meta(
+    description="A slash or a percent sign in it is encoded twice: as %252F or %2525.", extra={"encoded_twice": True}
+)
 LEAST_SECONDS = 1e-6  # the smallest time span above zero
 YEARS = r"^(?!000[01]|9999)"  # the first and the last year can overflow in other time zones
 # Stricter than the engine, which also tries other addresses.
@@ -42,6 +46,11 @@ def matching(pattern: str) -> msgspec.Meta:
     return stated(pattern=f"^{pattern}$")
 
 
+def about(text: str) -> msgspec.Meta:
+    """Describe a field or a parameter, in the document and in the help of commands."""
+    return msgspec.Meta(description=text)
+
+
 def present(*names: str) -> list[dict[str, object]]:
     """Return the `anyOf` schemas that require at least one of these fields. A null field counts as missing."""
     return [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]
@@ -53,10 +62,10 @@ Moment = Annotated[datetime, stated(format="date-time", pattern=YEARS)]
 ZonedMoment = Annotated[Moment, msgspec.Meta(tz=True)]
 
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE, description="Maximum number of results.")]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # of a node, a revision, a turn
 CallSeconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
-RegistryQuery = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUERY)]
+RegistryQuery = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUERY, description="What to search for.")]
 RegistryVersion = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 RowVersion = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 

@@ -74,6 +74,7 @@ class ApiParameter:
     place: Literal["path", "query"]
     type: Any
     default: Any  # msgspec.UNSET if there is none
+    encoded_twice: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +178,5 @@ class ApiOperations(list[ApiOperation]):
 def _parameter(given: inspect.Parameter, type: Any, path: str) -> ApiParameter:
     place = "path" if f"{{{given.name}}}" in path else "query"
     default = msgspec.UNSET if given.default is inspect.Parameter.empty else given.default
-    return ApiParameter(given.name, place, type, default)
+    marks = [meta.extra or {} for meta in get_args(type) if isinstance(meta, msgspec.Meta)]
+    return ApiParameter(given.name, place, type, default, any("encoded_twice" in extra for extra in marks))

@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.agents import Approval
 from holdfast.core.errors import Conflict, NotFound
+from holdfast.server.fields import about
 from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("approvals")
@@ -21,7 +22,7 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A decision. If it is `deny`, the agent reads the comment."""
 
     decision: Literal["approve", "deny"]
-    comment: str = ""
+    comment: Annotated[str, about("Comment that the agent sees.")] = ""
 
 
 class ApprovalList(msgspec.Struct, frozen=True):

@@ -1,12 +1,10 @@
 """Commands: work for the tenant's workers. Needs the scope `admin`.
 
-Callers choose correlation ids, which can contain slashes. The server decodes a path before it splits it. So a client
-encodes a slash or a percent sign in an id twice: as %252F and %2525.
+Callers choose correlation ids, which can contain slashes.
 """
 
 from contextlib import suppress
 from typing import Annotated, Any
-from urllib.parse import unquote
 
 import msgspec
 
@@ -15,7 +13,7 @@ from holdfast.bus.commands import Command, State
 from holdfast.bus.completions import Completion
 from holdfast.bus.topics import EVENTS
 from holdfast.core.errors import AlreadyExists, CommandFailed, NotFound, TimedOut
-from holdfast.server.fields import TopicName
+from holdfast.server.fields import TWICE_ENCODED, TopicName, about
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
 from holdfast.server.routes.topics import Headers, traced
@@ -25,11 +23,12 @@ operations = ApiOperations("commands")
 MAX_PAGE = 100  # each includes its arguments
 SHARE = 0.8  # of the request timeout, to wait for a result
 
+CommandId = Annotated[str, TWICE_ENCODED]
 CorrelationId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
 SkillName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
 Priority = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Attempts = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE, description="Maximum number of commands.")]
 Wait = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -72,8 +71,8 @@ class CompletionList(msgspec.Struct, frozen=True):
 @operations.declare("GET", "/api/commands", needs="admin", errors=[NotFound])
 async def list_commands(
     call: ApiCall,
-    state: State | None = None,
-    skill: SkillName | None = None,
+    state: Annotated[State | None, about("Only commands in this state.")] = None,
+    skill: Annotated[SkillName | None, about("Only commands for this handler.")] = None,
     limit: Limit = 50,
     before: CorrelationId | None = None,
 ) -> CommandPage:
@@ -101,26 +100,26 @@ async def submit_command(call: ApiCall, body: NewCommand) -> CommandState:
 
 
 @operations.declare("GET", "/api/commands/{id}", needs="admin", errors=[NotFound])
-async def get_command(call: ApiCall, id: str, wait: Wait = 0) -> CommandState:
+async def get_command(call: ApiCall, id: CommandId, wait: Wait = 0) -> CommandState:
     """Get a command and its completion; with `wait`, wait for the result."""
-    return await _state(call, unquote(id), wait)
+    return await _state(call, id, wait)
 
 
 @operations.declare("GET", "/api/commands/{id}/completions", needs="admin", errors=[NotFound])
-async def list_completions(call: ApiCall, id: str) -> CompletionList:
+async def list_completions(call: ApiCall, id: CommandId) -> CompletionList:
     """List all completions of a command, including late and duplicate ones."""
-    command = await call.engine.commands.get(unquote(id))
+    command = await call.engine.commands.get(id)
     return CompletionList(await call.engine.commands.completions(command.correlation_id))
 
 
 @operations.declare("POST", "/api/commands/{id}/cancel", needs="admin", errors=[NotFound])
-async def cancel_command(call: ApiCall, id: str) -> CommandState:
+async def cancel_command(call: ApiCall, id: CommandId) -> CommandState:
     """Cancel a command and stop its worker. A finished command is unchanged."""
-    command = await call.engine.commands.cancel(unquote(id))
+    command = await call.engine.commands.cancel(id)
     return await _state(call, command.correlation_id, 0)
 
 
-async def _state(call: ApiCall, id: str, wait: float) -> CommandState:
+async def _state(call: ApiCall, id: CommandId, wait: float) -> CommandState:
     commands = call.engine.commands
     if wait:
         # Not an error of the request: the response says that the command failed or is not finished.

@@ -15,7 +15,7 @@ from holdfast.conversations.messages import ModelMessage, as_messages
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, TooLarge
 from holdfast.server.attachments import json_lines
-from holdfast.server.fields import Cursor, Number, stated
+from holdfast.server.fields import Cursor, Number, about, stated
 from holdfast.server.operations import JSON_LINES, ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
 from holdfast.server.routes.state import change
@@ -24,7 +24,7 @@ operations = ApiOperations("conversations")
 
 MAX_PAGE = 1000
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE, description="Maximum number of results.")]
 
 
 class NewConversation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,11 +96,11 @@ async def create_conversation(call: ApiCall, body: Annotated[NewConversation, SE
 @operations.declare("GET", "/api/conversations", needs="read", errors=[TooLarge])
 async def list_conversations(
     call: ApiCall,
-    user: Name | None = None,
-    app: Name | None = None,
-    agent: Name | None = None,
+    user: Annotated[Name | None, about("Only conversations of this user.")] = None,
+    app: Annotated[Name | None, about("Only conversations of this app.")] = None,
+    agent: Annotated[Name | None, about("Only conversations with this agent.")] = None,
     document: bool = False,
-    spoken: bool = False,
+    spoken: Annotated[bool, about("Only conversations in which something was said.")] = False,
     openings: bool = False,
     limit: Limit = 50,
     cursor: Cursor | None = None,

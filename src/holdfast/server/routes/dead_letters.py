@@ -8,6 +8,7 @@ import msgspec
 from holdfast.bus.dead_letters import DeadLetter
 from holdfast.core.errors import NotFound
 from holdfast.core.text import store
+from holdfast.server.fields import about
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
 
@@ -15,7 +16,10 @@ operations = ApiOperations("dead letters")
 
 MAX_PAGE = 100  # each includes its whole record
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE, description="Maximum number of dead letters.")]
+OfGroup = Annotated[str | None, about("Only dead letters of this consumer group.")]
+OfTopic = Annotated[str | None, about("Only dead letters of this topic.")]
+Before = Annotated[UUID | None, about("Only dead letters older than this one.")]
 
 
 class DeadLetterPage(msgspec.Struct, frozen=True):
@@ -28,8 +32,8 @@ class DeadLetterPage(msgspec.Struct, frozen=True):
 class Redrive(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which dead letters to redrive: those of a group, of a topic, of both, or all."""
 
-    group: str | None = None
-    topic: str | None = None
+    group: OfGroup = None
+    topic: OfTopic = None
 
 
 class Redriven(msgspec.Struct, frozen=True):
@@ -40,7 +44,7 @@ class Redriven(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/dead-letters", needs="admin")
 async def list_dead_letters(
-    call: ApiCall, group: str | None = None, topic: str | None = None, limit: Limit = 50, before: UUID | None = None
+    call: ApiCall, group: OfGroup = None, topic: OfTopic = None, limit: Limit = 50, before: Before = None
 ) -> DeadLetterPage:
     """List dead letters, newest first."""
 

@@ -1,6 +1,6 @@
 """Executions of tools: those of the caller and of its conversations; with the scope `admin`, all of the tenant."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -9,7 +9,7 @@ from starlette.responses import Response
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from holdfast.execution.executions import Execution, Status
 from holdfast.server.attachments import attachment
-from holdfast.server.fields import CallSeconds, Limit, ShortName
+from holdfast.server.fields import CallSeconds, Limit, ShortName, about
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
 
@@ -57,8 +57,8 @@ async def call_tool(call: ApiCall, name: str, body: DirectCall) -> Execution:
 @operations.declare("GET", "/api/executions", needs="read", errors=[NotFound])
 async def list_executions(
     call: ApiCall,
-    tool: ShortName | None = None,
-    status: Status | None = None,
+    tool: Annotated[ShortName | None, about("Only calls of this tool.")] = None,
+    status: Annotated[Status | None, about("Only calls with this status.")] = None,
     user: ShortName | None = None,
     limit: Limit = 50,
     before: UUID | None = None,

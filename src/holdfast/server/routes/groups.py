@@ -7,7 +7,7 @@ import msgspec
 from holdfast.bus.topics import Lag
 from holdfast.core.errors import Busy, NotFound
 from holdfast.core.text import store
-from holdfast.server.fields import TopicName, ZonedMoment, stated
+from holdfast.server.fields import TopicName, ZonedMoment, about, stated
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.routes.topics import Offset, Partition
 
@@ -24,10 +24,10 @@ class GroupReset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a group continues: at an offset, a time, the end or (default) the start; in one partition or in all."""
 
     topic: TopicName
-    partition: Partition | None = None
-    offset: Offset | None = None
-    at: ZonedMoment | None = None
-    end: bool = False
+    partition: Annotated[Partition | None, about("Only this partition.")] = None
+    offset: Annotated[Offset | None, about("Continue at this offset.")] = None
+    at: Annotated[ZonedMoment | None, about("Continue at this time, such as 2026-01-31T12:00.")] = None
+    end: Annotated[bool, about("Continue at the end, after the last record.")] = False
 
 
 NO_OFFSET: dict[str, Any] = {"offset": {"type": "null"}}
@@ -49,7 +49,7 @@ class GroupPositions(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/groups", needs="admin")
-async def list_lag(call: ApiCall, group: str | None = None) -> GroupLag:
+async def list_lag(call: ApiCall, group: Annotated[str | None, about("Only this consumer group.")] = None) -> GroupLag:
     """List the lag of all consumer groups, or of one, in each partition."""
     return GroupLag(await call.engine.log.lag(None if group is None else store(group)))
 

@@ -1,14 +1,12 @@
 """Skills: every caller can list the active ones; their content and all changes need the scope `admin`.
 
-Names of skills can contain slashes. The server decodes a path before it splits it. So a client encodes a slash or a
-percent sign in a name twice: as %252F and %2525.
+Names of skills can contain slashes.
 """
 
 import asyncio
 from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Annotated, Any
-from urllib.parse import unquote
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,6 +16,7 @@ from starlette.responses import Response
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.attachments import BYTES, attachment
 from holdfast.server.fields import (
+    TWICE_ENCODED,
     HistoryCursor,
     Limit,
     NotBlank,
@@ -45,6 +44,7 @@ LISTED, FOUND = 100, 10  # default limits of a list and of a search
 MAX_FOLDER_BYTES = 16 * 1024 * 1024  # of a request with a skill's files, in base64
 MAX_CHANGES = 100  # each includes the old and the new value
 
+AnySkillName = Annotated[str, TWICE_ENCODED]
 ChangeLimit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
 Rank = Annotated[int, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Label = Annotated[NotBlank, msgspec.Meta(max_length=MAX_LABEL)]
@@ -193,9 +193,9 @@ async def import_skill(call: ApiCall, body: SkillFolder) -> ImportedSkill:
 
 
 @operations.declare("GET", "/api/skills/{name}", needs="admin", errors=[NotFound])
-async def get_skill(call: ApiCall, name: str) -> SkillDetail:
+async def get_skill(call: ApiCall, name: AnySkillName) -> SkillDetail:
     """Get a skill with its instructions, files and links."""
-    return await _detail(call, await call.engine.skills.get(unquote(name)))
+    return await _detail(call, await call.engine.skills.get(name))
 
 
 @operations.declare(
@@ -205,66 +205,68 @@ async def get_skill(call: ApiCall, name: str) -> SkillDetail:
     errors=[NotFound, AlreadyExists, Conflict],
     max_body_bytes=MAX_FOLDER_BYTES,
 )
-async def put_skill(call: ApiCall, name: SkillName, body: SkillChange) -> SkillDetail:
+async def put_skill(call: ApiCall, name: Annotated[SkillName, TWICE_ENCODED], body: SkillChange) -> SkillDetail:
     """Create or change a stored skill. A skill declared in an app can only be changed there."""
-    return await _detail(call, await call.engine.skills.put(unquote(name), **asdict(body), by=call.principal.user))
+    return await _detail(call, await call.engine.skills.put(name, **asdict(body), by=call.principal.user))
 
 
 @operations.declare(
     "DELETE", "/api/skills/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists, Conflict]
 )
-async def remove_skill(call: ApiCall, name: str, version: RegistryVersion | None = None) -> None:
+async def remove_skill(call: ApiCall, name: AnySkillName, version: RegistryVersion | None = None) -> None:
     """Remove a skill, also from its agents. No other skill may depend on it or have it as its parent."""
-    await call.engine.skills.remove(unquote(name), version=version, by=call.principal.user)
+    await call.engine.skills.remove(name, version=version, by=call.principal.user)
 
 
 @operations.declare("PUT", "/api/skills/{name}/active", needs="admin", errors=[NotFound, Conflict])
-async def activate_skill(call: ApiCall, name: str, body: ActiveChange) -> SkillDetail:
+async def activate_skill(call: ApiCall, name: AnySkillName, body: ActiveChange) -> SkillDetail:
     """Enable or disable a skill, stored or declared in an app."""
-    skill = await call.engine.skills.activate(unquote(name), **asdict(body), by=call.principal.user)
+    skill = await call.engine.skills.activate(name, **asdict(body), by=call.principal.user)
     return await _detail(call, skill)
 
 
 @operations.declare("GET", "/api/skills/{name}/files/{path}", needs="admin", errors=[NotFound], response_format=BYTES)
-async def get_skill_file(call: ApiCall, name: str, path: str) -> Response:
+async def get_skill_file(call: ApiCall, name: AnySkillName, path: str) -> Response:
     """Download a file of a skill."""
-    file = await call.engine.skills.file(unquote(name), path)
+    file = await call.engine.skills.file(name, path)
     return attachment(file.content, PurePosixPath(path).name)
 
 
 @operations.declare("GET", "/api/skills/{name}/export", needs="admin", errors=[NotFound])
-async def export_skill(call: ApiCall, name: str) -> SkillFolder:
+async def export_skill(call: ApiCall, name: AnySkillName) -> SkillFolder:
     """Export a skill as a folder: its SKILL.md and its other files."""
-    folder = await call.engine.skill_transfer.export(unquote(name))
+    folder = await call.engine.skill_transfer.export(name)
     return SkillFolder(
         {path: SkillContent(content, path in folder.executable) for path, content in write_folder(folder).items()}
     )
 
 
 @operations.declare("PUT", "/api/skills/{name}/tools/{tool}", needs="admin", errors=[NotFound, Conflict])
-async def link_tool(call: ApiCall, name: str, tool: str, body: SkillTool) -> ToolLink:
+async def link_tool(call: ApiCall, name: AnySkillName, tool: str, body: SkillTool) -> ToolLink:
     """Link a tool to a skill, or change the link."""
-    return await call.engine.skills.link(unquote(name), tool, **asdict(body), by=call.principal.user)
+    return await call.engine.skills.link(name, tool, **asdict(body), by=call.principal.user)
 
 
 @operations.declare("DELETE", "/api/skills/{name}/tools/{tool}", needs="admin", status=204, errors=[NotFound, Conflict])
-async def unlink_tool(call: ApiCall, name: str, tool: str, version: RegistryVersion | None = None) -> None:
+async def unlink_tool(call: ApiCall, name: AnySkillName, tool: str, version: RegistryVersion | None = None) -> None:
     """Remove the link of a skill to a tool."""
-    await call.engine.skills.unlink(unquote(name), tool, version=version, by=call.principal.user)
+    await call.engine.skills.unlink(name, tool, version=version, by=call.principal.user)
 
 
 @operations.declare("PUT", "/api/skills/{name}/needs/{other}", needs="admin", errors=[NotFound, Conflict])
-async def need_skill(call: ApiCall, name: str, other: str, body: SkillNeed) -> SkillDependency:
+async def need_skill(call: ApiCall, name: AnySkillName, other: AnySkillName, body: SkillNeed) -> SkillDependency:
     """Add or change a dependency on another skill. Circular dependencies are rejected."""
-    return await call.engine.skills.depend(unquote(name), unquote(other), **asdict(body), by=call.principal.user)
+    return await call.engine.skills.depend(name, other, **asdict(body), by=call.principal.user)
 
 
 @operations.declare(
     "DELETE", "/api/skills/{name}/needs/{other}", needs="admin", status=204, errors=[NotFound, Conflict]
 )
-async def spare_skill(call: ApiCall, name: str, other: str, version: RegistryVersion | None = None) -> None:
+async def spare_skill(
+    call: ApiCall, name: AnySkillName, other: AnySkillName, version: RegistryVersion | None = None
+) -> None:
     """Remove a dependency on another skill."""
-    await call.engine.skills.undepend(unquote(name), unquote(other), version=version, by=call.principal.user)
+    await call.engine.skills.undepend(name, other, version=version, by=call.principal.user)
 
 
 @operations.declare("GET", "/api/agents/{agent}/skills", needs="admin", errors=[NotFound])
@@ -274,17 +276,17 @@ async def list_agent_skills(call: ApiCall, agent: str) -> AgentSkillList:
 
 
 @operations.declare("PUT", "/api/agents/{agent}/skills/{name}", needs="admin", errors=[NotFound, Conflict])
-async def assign_skill(call: ApiCall, agent: str, name: str, body: AgentSkill) -> Assignment:
+async def assign_skill(call: ApiCall, agent: str, name: AnySkillName, body: AgentSkill) -> Assignment:
     """Assign a skill to an agent, or change the assignment."""
-    return await call.engine.skills.assign(agent, unquote(name), **asdict(body), by=call.principal.user)
+    return await call.engine.skills.assign(agent, name, **asdict(body), by=call.principal.user)
 
 
 @operations.declare(
     "DELETE", "/api/agents/{agent}/skills/{name}", needs="admin", status=204, errors=[NotFound, Conflict]
 )
-async def unassign_skill(call: ApiCall, agent: str, name: str, version: RegistryVersion | None = None) -> None:
+async def unassign_skill(call: ApiCall, agent: str, name: AnySkillName, version: RegistryVersion | None = None) -> None:
     """Remove a skill from an agent."""
-    await call.engine.skills.unassign(agent, unquote(name), version=version, by=call.principal.user)
+    await call.engine.skills.unassign(agent, name, version=version, by=call.principal.user)
 
 
 @operations.declare("GET", "/api/registry/history", needs="admin")

@@ -22,6 +22,7 @@ from holdfast.server.fields import (
     SecretName,
     SourceName,
     WebAddress,
+    about,
     matching,
     present,
     stated,
@@ -150,7 +151,10 @@ async def change_source(call: ApiCall, name: str, body: SourceChange) -> SourceR
 
 @operations.declare("DELETE", "/api/sources/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
 async def remove_source(
-    call: ApiCall, name: str, force: bool = False, version: RegistryVersion | None = None
+    call: ApiCall,
+    name: str,
+    force: Annotated[bool, about("Remove it even if skills use its tools.")] = False,
+    version: RegistryVersion | None = None,
 ) -> RemovedSource:
     """Remove a source and its tools. If skills link one of the tools, this needs `force`."""
     removed = await call.engine.sources.remove(name, force=force, version=version, by=call.principal.user)

@@ -18,6 +18,7 @@ from holdfast.server.fields import (
     ShortName,
     ToolName,
     WebAddress,
+    about,
     matching,
     stated,
 )
@@ -159,7 +160,7 @@ class ActiveChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def list_tools(
     call: ApiCall,
     query: RegistryQuery | None = None,
-    source: ShortName | None = None,
+    source: Annotated[ShortName | None, about("Only tools of this source.")] = None,
     kind: Kind | None = None,
     limit: Limit | None = None,
     after: str | None = None,

@@ -15,7 +15,7 @@ from holdfast.bus.records import TRACE_HEADERS, Record
 from holdfast.bus.replay import Replay, ReplayPage
 from holdfast.bus.topics import MAX_PARTITIONS, Topic
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
-from holdfast.server.fields import TopicName, ZonedMoment
+from holdfast.server.fields import TopicName, ZonedMoment, about
 from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("topics")
@@ -34,7 +34,7 @@ class NewTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A topic to create. The number of partitions never changes. Its default is in the settings."""
 
     name: TopicName
-    partitions: Partitions | None = None
+    partitions: Annotated[Partitions | None, about("Number of partitions. The default is a setting.")] = None
 
 
 class MadeTopic(msgspec.Struct, frozen=True):
