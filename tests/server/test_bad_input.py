@@ -12,7 +12,7 @@ JSON = {"Content-Type": "application/json"}
 
 BAD_BODIES = {
     "NUL": rb'{"principal": "a\u0000b"}',
-    "half a character": rb'{"principal": "a\ud83d"}',
+    "lone surrogate": rb'{"principal": "a\ud83d"}',
     "NaN": b'{"principal": "ann", "lifetime_seconds": NaN}',
     "a number beyond a float": b'{"principal": "ann", "lifetime_seconds": 1e999}',
     "an enormous lifetime": b'{"principal": "ann", "lifetime_seconds": 99999999999999999999}',

@@ -292,7 +292,7 @@ async def test_a_content_of_ten_megabytes_is_too_large_and_the_connection_stays_
         ("POST", "{talk}/nodes", {"content": "x", "expect": -1}, "expect"),
         ("POST", "{talk}/nodes", {"content": "x", "expect": 2**63}, "expect"),
         ("POST", "{talk}/nodes", {"content": "x", "parent": "x"}, "parent"),
-        ("POST", "{talk}/nodes", {"content": "x", "parent": "half \ud83d"}, "half a character"),
+        ("POST", "{talk}/nodes", {"content": "x", "parent": "half \ud83d"}, "lone surrogate"),
         ("POST", "{talk}/nodes", {"content": "x", "payload": []}, "payload"),
         ("POST", "{talk}/nodes", {"content": "x", "payload": {"role": "king"}}, "role"),
         ("POST", "{talk}/nodes", {"content": "x", "native": "{}"}, "native"),
