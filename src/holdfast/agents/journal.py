@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.agents.events import PER_CLAIM, PER_RUN, Event, Pieces, delta_event
 from holdfast.agents.runs import Run, lapsed
-from holdfast.conversations.contexts import parse_context
+from holdfast.conversations.contexts import Context, parse_context
 from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.core.ids import uuid7
 from holdfast.core.text import dumps, loads, restore, store
@@ -174,13 +174,11 @@ class Journal:
 
     async def keep_reply(self, replied: StepReply) -> None:
         """Store a reply without nodes. A reply that is already stored stays."""
-        held = self.run.id, self.run.token
-        self._refuse(await self._database.value(sql("store_reply"), *held, replied.step, *_reply(replied)))
+        await self._store_reply(replied.step, _reply(replied))
 
     async def keep_sent(self, step: int, sent: dict[str, Any], *, seen: int, began: datetime) -> None:
         """Store what was sent in a model call that gave no reply."""
-        nothing = dumps(sent), None, None, 0, 0, 0.0, seen, began
-        self._refuse(await self._database.value(sql("store_reply"), self.run.id, self.run.token, step, *nothing))
+        await self._store_reply(step, (dumps(sent), None, None, 0, 0, 0.0, seen, began))
 
     async def count(self, usage: TokenUsage, cost: float) -> None:
         """Add the tokens and the cost of a model call outside the steps."""
@@ -203,21 +201,19 @@ class Journal:
         contexts = [parse_context(draft.context) for draft in drafts]
         made_by = {"run": str(self.run.id), "answers": list(self.run.triggers)}
         payloads = [{**(draft.payload or {}), **made_by} for draft in drafts]
-        calls = begun.calls if begun else ()
         if drafts:  # the text becomes a node: who reads the node before this statement returns must not get it again
             self._unsaved.clear()
             self._saved = 0
         rows = await self._database.all(
-            sql("append_in_run"), self.run.id, self.run.token, [uuid7() for _ in drafts],
-            [context.type for context in contexts], [context.name for context in contexts],
-            [store(context.value) for context in contexts], [store(draft.content) for draft in drafts], payloads,
-            [draft.key for draft in drafts], next((told.step for told in (replied, begun, ended) if told), None),
-            [call.id for call in calls], [call.tool for call in calls], [call.arguments for call in calls],
-            [call.execution for call in calls], [call.tool_id for call in calls],
-            [None if call.correlation_id is None else store(call.correlation_id) for call in calls],
-            *(_written(ended) if ended else (None,) * 7),
-            *(_reply(replied) if replied else (None,) * 8),
-        )  # fmt: skip
+            sql("append_in_run"),
+            self.run.id,
+            self.run.token,
+            next((told.step for told in (replied, begun, ended) if told), None),
+            replied and _reply(replied),
+            [_started(call) for call in begun.calls] if begun else [],
+            ended and _outcome(ended),
+            list(map(_draft, drafts, contexts, payloads)),
+        )
         for row in rows:
             self._refuse(row["outcome"])
         if not drafts:
@@ -277,6 +273,9 @@ class Journal:
             del self._unsaved[: len(unsaved)]
             self._saved = rows[-1][0]
 
+    async def _store_reply(self, step: int, reply: tuple[object, ...]) -> None:
+        self._refuse(await self._database.value(sql("store_reply"), self.run.id, self.run.token, step, reply))
+
     def _refuse(self, outcome: str) -> None:
         if outcome == "lapsed":
             raise lapsed(self.run)
@@ -310,13 +309,29 @@ def _execution_of(row: Row) -> RunExecution:
     )
 
 
+# The values that the database knows by the same names (postgres/migrations/0017_run_writes.sql), part by part.
+
+
+def _draft(draft: NodeInput, context: Context, payload: dict[str, Any]) -> tuple[object, ...]:
+    """Return a `node_draft`."""
+    return uuid7(), context.type, context.name, store(context.value), store(draft.content), payload, draft.key
+
+
 def _reply(replied: StepReply) -> tuple[object, ...]:
+    """Return a `step_reply`."""
     reply, usage = replied.reply, replied.reply.usage
     used = usage.input_tokens, usage.output_tokens, reply.cost
     return dumps(replied.sent), msgspec.to_builtins(reply), reply.model, *used, replied.seen, replied.began
 
 
-def _written(ended: CallOutcome) -> tuple[object, ...]:
+def _started(call: StartedCall) -> tuple[object, ...]:
+    """Return a `started_call`."""
+    worker = None if call.correlation_id is None else store(call.correlation_id)
+    return call.id, call.tool, call.arguments, call.execution, call.tool_id, worker
+
+
+def _outcome(ended: CallOutcome) -> tuple[object, ...]:
+    """Return a `call_outcome`."""
     error = None if ended.error is None else store(ended.error)
     kind = ended.content_type if ended.whole is not None else None
     return ended.call, ended.status, ended.output, error, ended.latency_ms, ended.whole, kind

@@ -38,6 +38,7 @@ _connect_driver = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
 log = logging.getLogger(__name__)
 SYSTEM_POOL_SIZE = 4
 SETTLING = 5  # seconds for a cancelled statement to end
+JSONB_VERSION = b"\x01"  # the first byte of a binary jsonb
 BIND = "select set_config('holdfast.tenant', $1, false)"
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
@@ -468,7 +469,10 @@ async def _connect_to_any(hosts: Hosts, options: Options, **settings: Any) -> An
 
 async def _set_codecs(connection: Any) -> Any:
     try:
-        await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=_encode_json, decoder=loads)
+        # The binary format, because the driver passes composite values only if all their parts are binary.
+        await connection.set_type_codec(
+            "jsonb", schema="pg_catalog", encoder=_encode_jsonb, decoder=_decode_jsonb, format="binary"
+        )
     except BaseException:  # most often a cancellation: nothing else closes the connection
         connection.terminate()
         raise
@@ -483,11 +487,15 @@ class _RefusedError(asyncpg.InternalClientError):
         self.refusal = refusal
 
 
-def _encode_json(value: object) -> str:
+def _encode_jsonb(value: object) -> bytes:
     try:
-        return dumps(value)
+        return JSONB_VERSION + dumps(value).encode()
     except HoldfastError as refusal:
         raise _RefusedError(refusal) from None
+
+
+def _decode_jsonb(data: bytes) -> Any:
+    return loads(data[len(JSONB_VERSION) :])
 
 
 def _failure(connection: Any, error: BaseException) -> HoldfastError:

@@ -1,2 +1,2 @@
 -- Stores a reply of the model.
-select holdfast.store_reply($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+select holdfast.store_reply($1, $2, $3, $4, $5)
