@@ -73,16 +73,27 @@ EXTENSIONS = ("tasks-", "sep-2640-")  # of the protocol, which a server need not
 
 @pytest.mark.req("MCP-01", "MCP-02")
 async def test_the_suite_finds_nothing_wrong_with_the_modern_era(peers: Peers, url: str, tmp_path: Path) -> None:
-    checks = await peers.suite(url, tmp_path / "checks", "--requirements", MODERN)
+    checks = await _checks(peers, url, tmp_path, OF_MODERN, MODERN, "--requirements", MODERN)
 
     assert (lost := _lost(checks, OF_MODERN)) == [], _lines(lost)
 
 
 @pytest.mark.req("MCP-01", "MCP-02")
 async def test_the_suite_finds_nothing_wrong_with_the_era_before(peers: Peers, url: str, tmp_path: Path) -> None:
-    checks = await peers.suite(url, tmp_path / "checks", "--suite", "all", "--spec-version", LEGACY[0])
+    checks = await _checks(peers, url, tmp_path, OF_LEGACY, LEGACY[0], "--suite", "all", "--spec-version", LEGACY[0])
 
     assert (lost := _lost(checks, OF_LEGACY)) == [], _lines(lost)
+
+
+async def _checks(
+    peers: Peers, url: str, folder: Path, expected: Sequence[str], version: str, *words: str
+) -> Mapping[str, Sequence[Check]]:
+    """What the suite looked at. It waits 0.8 s for what a stream tells: a scenario that failed has a second try."""
+    checks = dict(await peers.suite(url, folder / "checks", *words))
+    for name in expected:
+        if not all(check.passed for check in checks.get(name, ())):
+            checks |= await peers.suite(url, folder / name, "--scenario", name, "--spec-version", version)
+    return checks
 
 
 def _lost(checks: Mapping[str, Sequence[Check]], expected: Sequence[str]) -> list[str]:
