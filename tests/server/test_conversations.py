@@ -424,8 +424,8 @@ async def test_a_turn_that_may_fork_works_on_a_copy_and_an_ended_one_appends_not
     ("method", "path", "body", "said"),
     [
         ("POST", "", {"app": ""}, "app"),
-        ("POST", "", {"app": "x" * 2001}, "at most 2000"),
-        ("POST", "", {"session_id": "é" * 1001}, "at most 2000"),
+        ("POST", "", {"app": "x" * 2001}, "limit is 2000"),
+        ("POST", "", {"session_id": "é" * 1001}, "limit is 2000"),
         ("POST", "", {"colour": "red"}, "colour"),
         ("POST", "", {"half \ud83d": "red"}, "lone surrogate"),
         ("POST", "", {"state": {"x" * 1001: 1}}, "1000 bytes"),

@@ -288,7 +288,7 @@ async def test_a_content_of_ten_megabytes_is_too_large_and_the_connection_stays_
         ("POST", "{talk}/nodes", {}, "content"),
         ("POST", "{talk}/nodes", {"content": None}, "content"),
         ("POST", "{talk}/nodes", {"content": "x", "key": ""}, "key"),
-        ("POST", "{talk}/nodes", {"content": "x", "key": "x" * 2001}, "at most 2000"),
+        ("POST", "{talk}/nodes", {"content": "x", "key": "x" * 2001}, "limit is 2000"),
         ("POST", "{talk}/nodes", {"content": "x", "expect": -1}, "expect"),
         ("POST", "{talk}/nodes", {"content": "x", "expect": 2**63}, "expect"),
         ("POST", "{talk}/nodes", {"content": "x", "parent": "x"}, "parent"),
