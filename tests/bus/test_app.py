@@ -109,9 +109,9 @@ async def test_a_missing_argument_is_told_by_name() -> None:
         (print, {"timeout": 1}, "arguments are passed by name, and args cannot be"),
         (positional, {}, "arguments are passed by name, and first cannot be"),
         (variadic, {}, "arguments are passed by name, and numbers cannot be"),
-        (lambda: None, {"timeout": 1}, "a plain function cannot be stopped: make it async"),
+        (lambda: None, {"timeout": 1}, "a plain function cannot be stopped; make it async"),
         ("add", {}, "it has no function to call"),
-        (int, {}, "the names of its arguments are not known"),
+        (int, {}, "the names of its arguments are unknown"),
     ],
 )
 def test_a_skill_that_cannot_work_is_refused_when_it_is_declared(

@@ -339,7 +339,7 @@ def test_an_address_that_cannot_be_called_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "GET /x", ""])
 def test_a_method_that_no_tool_has_is_refused(method: str) -> None:
-    with pytest.raises(InvalidInput, match="is no method"):
+    with pytest.raises(InvalidInput, match="is not a supported method"):
         sent(method, "https://x.example/", {})
 
 
@@ -349,7 +349,7 @@ def test_a_relative_address_lies_below_that_of_the_back_end() -> None:
     request = wire_request(rest_tool("GET", "/orders/{id}", backend=backend), {"id": 7}, {})
 
     assert request.url == "https://shop.example/api/v1/orders/7"
-    with pytest.raises(InvalidInput, match=r"the source `shop` has no address"):
+    with pytest.raises(InvalidInput, match=r"the source `shop` has no URL"):
         wire_request(rest_tool("GET", "/orders", backend=Backend(source="shop")), {}, {})
 
 

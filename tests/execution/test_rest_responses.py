@@ -95,11 +95,11 @@ async def test_a_body_of_exactly_the_limit_is_read() -> None:
 @pytest.mark.parametrize(
     ("data", "encoding", "says"),
     [
-        (b"no gzip at all", "gzip", "is no gzip"),
-        (b"\xff\xff no deflate", "deflate", "is no deflate"),
+        (b"no gzip at all", "gzip", "is not valid gzip"),
+        (b"\xff\xff no deflate", "deflate", "is not valid deflate"),
         (gzip.compress(b"x" * 100, mtime=0)[:-12], "gzip", "broke off"),
         (zlib.compress(b"x")[:1], "deflate", "broke off"),
-        (gzip.compress(b"x" * 100, mtime=0)[:-4] + b"abcd", "gzip", "is no gzip"),
+        (gzip.compress(b"x" * 100, mtime=0)[:-4] + b"abcd", "gzip", "is not valid gzip"),
         (b"x", "br", "compressed as 'br'"),
         (b"x", "gzip, gzip", "compressed as 'gzip, gzip'"),
     ],

@@ -51,7 +51,7 @@ def test_a_key_shows_which_it_is_and_not_what() -> None:
 
     assert one.id == same.id != other.id
     assert repr(one) == f"SealingKey({one.id})"
-    with pytest.raises(InvalidInput, match="empty key"):
+    with pytest.raises(InvalidInput, match="is empty"):
         EncryptionKey(b"")
 
 
@@ -137,7 +137,7 @@ async def test_a_secret_of_another_key_says_so_and_what_to_do(engine: Engine, se
     [listed] = await secrets.list()
     await secrets.set("stripe", "new")
 
-    assert "Set execution.secret_key" in told.value.next
+    assert "value of execution.secret_key" in told.value.next
     assert "or set the secret again" in told.value.next
     assert not listed.usable
     assert (await secrets.values(["stripe"]))["stripe"].value == "new"

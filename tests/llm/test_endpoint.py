@@ -66,7 +66,7 @@ async def test_a_refusal_says_what_why_and_what_next(
     [
         ("text/html; charset=utf-8", b"<html><h1>Welcome</h1>", "returned text/html, not an event stream"),
         ("application/json", b'{"object":"chat.completion"}', "returned application/json, not an event stream"),
-        ("application/json", b'{"error":{"message":"no such model"}}', "refused: no such model"),
+        ("application/json", b'{"error":{"message":"no such model"}}', "returned an error: no such model"),
         ("text/event-stream", b"<html>", "broke off its answer: the stream ended without a finish_reason"),
         ("text/event-stream", b"", "broke off its answer"),
         ("text/event-stream", b"data: {oops\n\n", "sent an event that is not JSON"),
@@ -227,5 +227,5 @@ async def test_no_log_has_a_key(wire: Wire, open_caller: OpenCaller, caplog: pyt
     with caplog.at_level(logging.DEBUG):
         await caller.ask(HELLO)
 
-    assert "asked again" in caplog.text
+    assert "retrying" in caplog.text
     assert "hunter2" not in caplog.text + repr(vars(caller)["_settings"])

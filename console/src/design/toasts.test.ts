@@ -10,6 +10,6 @@ test("a failure is told by what, why and what next, each a sentence", () => {
 
   assert.deepEqual(
     shown().map(({ text, tone }) => [text, tone]),
-    [["It was not pinned. This needs the scope 'write'. Use another key.", "bad"]],
+    [["It was not pinned. The scope 'write' is required. Use another key.", "bad"]],
   );
 });
