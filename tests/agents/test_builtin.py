@@ -190,5 +190,5 @@ async def test_the_names_of_all_tools_of_the_engine_are_reserved(words_only: Eng
     skills = skill_tools(words_only.catalogs, words_only.finding, room=1000, counter=ESTIMATE)
 
     assert {tool.name for tool in (*memory, *skills, *own_tools(words_only))} == RESERVED
-    with pytest.raises(InvalidInput, match="the engine has a tool of that name itself"):
+    with pytest.raises(InvalidInput, match="the name is reserved for a tool of the engine"):
         await words_only.tools.put("recall", description="", parameters={}, kind="java", reference="A")
