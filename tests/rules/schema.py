@@ -196,7 +196,7 @@ RULES = (
         """
         select name from functions f where exists (
           select from unnest(f.proargtypes::oid[]) argument join pg_type t on t.oid = argument or t.typarray = argument
-            join ours on ours.oid = t.typrelid)
+            join ours on ours.oid = t.typrelid and ours.relkind <> 'c')
         """,
     ),
     Rule(

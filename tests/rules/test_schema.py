@@ -122,6 +122,8 @@ ALLOWED = [
     GOOD + "alter table public.planted add foreign key (tenant_id) references public.tenant",
     GOOD + "alter table public.planted add other int, add foreign key (tenant_id, other) references public.planted",
     GOOD + "alter table public.planted add n bigint generated always as identity",
+    GOOD + "create type holdfast.draft as (id int); create function holdfast.planted(holdfast.draft[]) returns int "
+    "language plpgsql as 'begin end'; revoke execute on function holdfast.planted from public",
     WRITTEN,
     VIEW.replace("select *", "select distinct *"),
     PARTITIONED,
