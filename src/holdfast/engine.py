@@ -100,7 +100,11 @@ class Engine:
         self.commands = bus.commands
 
         conversations = conversations_of(
-            self.database, identities=self.identities, log=bus.log, listen=self.postgres.listen
+            self.database,
+            identities=self.identities,
+            log=bus.log,
+            listen=self.postgres.listen,
+            wakes=shared.bus.wakes,
         )
         self.conversations = conversations.conversations
         self.snapshots = conversations.snapshots

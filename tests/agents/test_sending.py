@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from holdfast import App
 from holdfast.agents.runs import Runs
 from holdfast.core.errors import Busy, DatabaseAway
 from holdfast.engine import Engine
-from tests.agents.stage import Player, Stage, ended, met, of, reached, told
+from tests.agents.stage import PATIENCE, Player, Stage, ended, met, of, reached, told
 
 pytestmark = pytest.mark.req("AGENT-01", "STM-06")
 
@@ -137,3 +138,57 @@ async def test_what_is_refused_leaves_room_for_others(stage: Stage, app: App, mo
     await met(lambda: runner.has_room("support"))
     model.release()
     await ended(engine, first)
+
+
+@pytest.mark.req("CONV-07", "AGENT-01")
+async def test_a_run_waits_for_the_turn_that_holds_its_conversation(stage: Stage, app: App) -> None:
+    engine = await stage.serve(app)
+    talk = await engine.agents.session("support", user="ann", session_id="web-1")
+    async with engine.turns.take(talk.id, holder="a program") as turn:
+        with pytest.raises(Busy, match="a program holds it"):
+            await engine.agents.send("support", "Hello!", user="ann", session_id="web-1", busy="reject")
+        sent = await engine.agents.send("support", "Hello!", user="ann", session_id="web-1")
+        taken = await engine.agents.runs.take(
+            ["support"], nodes=[sent.node_id], holder="me", lease=timedelta(minutes=1), most=1
+        )
+        await engine.conversations.append(talk.id, "One moment.", context="text:agent:program", turn=turn)
+        during = await engine.agents.runs.get(sent.run_id)
+
+    after = await reached(engine, sent.run_id, "done")
+    assert (sent.held, taken, during.state) == (None, [], "queued")
+    assert after.number > turn.number
+
+
+@pytest.mark.req("CONV-07", "AGENT-01")
+async def test_a_turn_waits_for_the_run_that_holds_its_conversation(stage: Stage, app: App, model: Player) -> None:
+    engine = await stage.serve(app)
+    model.hold()
+    sent = await engine.agents.send("support", "Hello!", user="ann", session_id="web-1")
+    with pytest.raises(Busy, match="the agent support holds it") as refused:
+        await engine.turns.claim(sent.conversation)
+    claim = await engine.turns.claim(sent.conversation, busy="enqueue")
+    later = await engine.agents.send("support", "And?", user="ann", session_id="web-1")
+    model.release()
+    await reached(engine, sent.run_id, "done")
+
+    assert refused.value.details == {"holder": "the agent support"}
+    assert not claim.held
+    assert (await engine.turns.renew(sent.conversation, claim.number)).held
+    assert (await engine.agents.runs.get(later.run_id)).state == "queued"
+    await engine.turns.release(sent.conversation, claim.number)
+    await reached(engine, later.run_id, "done")
+
+
+@pytest.mark.req("CONV-07", "AGENT-01")
+async def test_runs_and_turns_interrupt_each_other(stage: Stage, app: App, model: Player) -> None:
+    engine = await stage.serve(app)
+    model.hold()
+    sent = await engine.agents.send("support", "Hello!", user="ann", session_id="web-1")
+    async with asyncio.timeout(PATIENCE):
+        async with engine.turns.take(sent.conversation, busy="interrupt") as turn:
+            model.release()
+            later = await engine.agents.send("support", "Stop!", user="ann", session_id="web-1", busy="interrupt")
+            await turn.interrupted.wait()
+
+    assert (await engine.agents.runs.get(sent.run_id)).state == "cancelled"
+    await reached(engine, later.run_id, "done")

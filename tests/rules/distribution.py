@@ -174,7 +174,7 @@ KNOWN = {
         gateway/mcp/legacy/sql/renew_stream.sql gateway/mcp/legacy/sql/store_event.sql
         gateway/mcp/legacy/sql/take_up_stream.sql gateway/mcp/legacy/sql/touch_session.sql
         holdfast.declare_skills() holdfast.declare_tools() holdfast.delete_tools() holdfast.give_up_calls()
-        holdfast.lapse_executions() holdfast.remove_agent() holdfast.send_message() holdfast.settle_commands()
+        holdfast.lapse_executions() holdfast.remove_agent() holdfast.settle_commands()
         holdfast.tell_nodes() holdfast.write_tools() memory/sql/forget.sql
     """,
     "create extension": "postgres/migrations/0001_foundation.sql",

@@ -364,4 +364,4 @@ async def test_a_thousand_sockets_are_one_reader(desk: Site, monkeypatch: pytest
         ends = [kinds(await ann.until("done"))[-1] for ann in opened[::100]]
 
     assert ends == ["done"] * 10
-    assert subscribed == [["llm-support"]]
+    assert subscribed == [], "the process that serves the agent reads its topic already"

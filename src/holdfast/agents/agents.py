@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from uuid import UUID
 
-from holdfast.agents.approvals import Approval, Approvals, wake_runs
+from holdfast.agents.approvals import Approval, Approvals
 from holdfast.agents.broadcast import RETRIED, Broadcast
 from holdfast.agents.definitions import DEFAULT_AGENT, Definitions, unknown_agent
 from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
@@ -28,7 +28,7 @@ from holdfast.bus.notifications import Notifications
 from holdfast.conversations.conversation import Conversation
 from holdfast.conversations.conversations import Conversations
 from holdfast.conversations.errors import unknown, unknown_session
-from holdfast.conversations.turn_claims import POLICIES, Policy
+from holdfast.conversations.turn_claims import POLICIES, Policy, wake_queue
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.core.settings import AgentSettings
 from holdfast.core.shares import Shares
@@ -232,14 +232,14 @@ class Agents:
         """Stop a run. What it has said so far stays. It is no error if the run has ended."""
         run = await self.runs.get(run_id)
         outcome = await self.runs.stop(run_id)
-        await wake_runs(self._database, self._wakes)
+        await wake_queue(self._database, self._wakes)
         if outcome == "stopped":
             await self._look(run.conversation)
 
     async def retry(self, run_id: UUID) -> Run:
         """Retry a run that failed or was cancelled."""
         run = await self.runs.retry(run_id)
-        await wake_runs(self._database, self._wakes)
+        await wake_queue(self._database, self._wakes)
         await self._look(run.conversation)
         await self._tell_of_retry(run)
         return run

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from holdfast.bus.notifications import Notifications, channel
+from holdfast.bus.notifications import Notifications
+from holdfast.conversations.turn_claims import wake_queue
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row
@@ -80,18 +81,8 @@ class Approvals:
                 why=f"it was {state} before",
                 next="Look at it, and send another message to the agent if something else should happen.",
             )
-        await wake_runs(self._database, self._wakes)
+        await wake_queue(self._database, self._wakes)
         return await self.get(id)
-
-
-async def runs_channel(database: Database) -> str:
-    """Return the notification channel that wakes the holders of a tenant's runs."""
-    return channel(await database.tenant(), "runs")
-
-
-async def wake_runs(database: Database, wakes: Notifications) -> None:
-    """Wake the processes that hold or take runs of a tenant."""
-    wakes.send(await runs_channel(database))
 
 
 def approval_of(row: Row) -> Approval:

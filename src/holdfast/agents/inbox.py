@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 from uuid import UUID, uuid5
 
-from holdfast.agents.approvals import wake_runs
 from holdfast.agents.broadcast import Broadcast
 from holdfast.agents.runs import Run, RunClaim, Runs, Sent
 from holdfast.bus.log import Log
@@ -20,7 +19,7 @@ from holdfast.conversations.contexts import by_user
 from holdfast.conversations.conversation import Conversation
 from holdfast.conversations.conversations import Conversations
 from holdfast.conversations.nodes import Node
-from holdfast.conversations.turn_claims import Policy
+from holdfast.conversations.turn_claims import Policy, wake_queue
 from holdfast.core.errors import AlreadyExists, Busy
 from holdfast.core.text import store
 from holdfast.postgres.database import Database
@@ -107,7 +106,7 @@ class Inbox:
         if busy == "interrupt":
             await self._watching.join()
             self._watching.look(sent.conversation)  # interrupted runs that no process held have ended
-            await wake_runs(self._database, self._wakes)
+            await wake_queue(self._database, self._wakes)
         return sent
 
     async def _put(self, message: Message) -> Sent:
@@ -152,7 +151,7 @@ class Inbox:
     async def _announce(self, sent: Sent) -> None:
         if sent.topic is None:  # the conversation was created before the agent
             await self._conversations.attach(sent.conversation)
-            await wake_runs(self._database, self._wakes)
+            await wake_queue(self._database, self._wakes)
         elif sent.held is not None:
             self._watching.wake_readers(sent.topic, sent.conversation)
         else:

@@ -13,12 +13,12 @@ from datetime import timedelta
 from typing import Any, Protocol, Self
 from uuid import UUID
 
-from holdfast.agents.approvals import runs_channel
 from holdfast.agents.definitions import Agent
 from holdfast.agents.run_errors import is_passing
 from holdfast.agents.runs import FinishedRun, Run, RunClaim, Runs
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.notifications import until
+from holdfast.conversations.turn_claims import queue_channel
 from holdfast.core.errors import Busy, HoldfastError
 from holdfast.core.ids import uuid7
 from holdfast.core.shares import Holder, Shares, set_holder
@@ -294,7 +294,7 @@ class AgentRunner:
         """Renew leases, and cancel runs that must stop."""
         while True:
             try:
-                async with self._listen(await runs_channel(self._database)) as woken:
+                async with self._listen(await queue_channel(self._database)) as woken:
                     await self._keep_all(woken)
             except HoldfastError as error:
                 log.warning("leases of runs cannot be renewed, trying again: %s", error)

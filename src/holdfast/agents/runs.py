@@ -8,7 +8,7 @@ from uuid import UUID
 
 from holdfast.conversations.contexts import Context
 from holdfast.conversations.errors import unknown
-from holdfast.conversations.turn_claims import Policy
+from holdfast.conversations.turn_claims import Policy, held_by
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import AlreadyExists, Busy, InvalidInput, NotFound
 from holdfast.core.ids import uuid7
@@ -121,7 +121,7 @@ class Runs:
         message can join the run of an earlier message that nobody has started.
         """
         run = await self._database.within(tx)
-        outcome, node, seq, revision, at, topic, run_id, number, claimed = await run.value(
+        outcome, node, seq, revision, at, topic, run_id, number, claimed, holder = await run.value(
             sql("send_message"), conversation, uuid7(), context.type, context.name, store(context.value),
             store(content), {"role": "user"}, None if key is None else stored_name("key", key), store(agent),
             uuid7() if claim is None else claim.run, None if user is None else store(user), busy,
@@ -129,6 +129,8 @@ class Runs:
         )  # fmt: skip
         if outcome == "missing":
             raise unknown(conversation)
+        if outcome == "busy" and run_id is None:
+            raise held_by(restore(holder))
         if outcome == "busy":
             raise Busy(
                 "the agent still works on the message before",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from holdfast.access.identities import Identities
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.log import Log
+from holdfast.bus.notifications import Notifications
 from holdfast.conversations.conversations import Conversations
 from holdfast.conversations.notes import Notes
 from holdfast.conversations.sessions import Sessions
@@ -26,14 +27,16 @@ class TenantConversations:
     notes: Notes
 
 
-def conversations_of(database: Database, *, identities: Identities, log: Log, listen: Listen) -> TenantConversations:
+def conversations_of(
+    database: Database, *, identities: Identities, log: Log, listen: Listen, wakes: Notifications
+) -> TenantConversations:
     """Return the services of a tenant."""
     conversations = Conversations(database, identities, log)
     return TenantConversations(
         conversations=conversations,
         snapshots=Snapshots(database, identities),
         state=State(database, log),
-        turns=TurnClaims(database, conversations, listen),
+        turns=TurnClaims(database, conversations, listen=listen, wakes=wakes),
         sessions=Sessions(database, identities),
         notes=Notes(database, identities),
     )

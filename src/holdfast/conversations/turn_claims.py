@@ -1,8 +1,9 @@
 """Turns: they let one caller at a time work on a conversation.
 
 A turn is a claim in the database with a lease that its holder renews. If the holder crashes, its lease expires: the
-conversation becomes free, and later appends of that turn are rejected. The caller chooses what happens if another turn
-holds the conversation: `reject` fails, `enqueue` waits in order, `interrupt` tells the other turn to stop and waits,
+conversation becomes free, and later appends of that turn are rejected. A run of an agent holds its conversation in the
+same way: turns and runs wait in one queue. The caller chooses what happens if another turn or a run holds the
+conversation: `reject` fails, `enqueue` waits in order, `interrupt` tells the other turn to stop and waits,
 `fork` works on a copy. `merge` is for messages to agents (see `agents`): a turn has nothing to merge, and waits as with
 `enqueue`.
 """
@@ -10,13 +11,15 @@ holds the conversation: `reject` fails, `enqueue` waits in order, `interrupt` te
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, cast, get_args
 from uuid import UUID
 
+from holdfast.bus.feed_options import Listen
+from holdfast.bus.notifications import Notifications, channel
 from holdfast.conversations.errors import lapsed, unknown
 from holdfast.core.errors import Busy, HoldfastError, InvalidInput, TimedOut
 from holdfast.core.text import restore, store
@@ -31,11 +34,8 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 LEASE = timedelta(seconds=30)
 POLL = 1.0  # seconds between two polls of a waiting turn, at most: a wake-up is only a hint
-CHANNEL = "holdfast_turns"
 
 sql = statements(__name__)
-
-Listen = Callable[[str], AbstractAsyncContextManager[asyncio.Event]]
 
 
 @dataclass(slots=True)
@@ -60,8 +60,11 @@ class ClaimedTurn:
 class TurnClaims:
     """Lets one turn at a time work on a conversation."""
 
-    def __init__(self, database: Database, conversations: "Conversations", listen: Listen) -> None:
+    def __init__(
+        self, database: Database, conversations: "Conversations", *, listen: Listen, wakes: Notifications
+    ) -> None:
         self._database = database
+        self._wakes = wakes
         self._conversations = conversations
         self._listen = listen
 
@@ -104,18 +107,12 @@ class TurnClaims:
         if row["outcome"] == "missing":
             raise unknown(conversation)
         if row["outcome"] != "busy":
-            if busy == "interrupt" and row["outcome"] == "waiting":
-                await self._wake()
+            if busy == "interrupt":
+                await wake_queue(self._database, self._wakes)
             return ClaimedTurn(conversation, row["number"], row["outcome"] == "held")
         if busy == "fork":
             return await self.claim((await self._conversations.fork(conversation)).id, holder=holder, lease=lease)
-        other = restore(row["holder"])
-        raise Busy(
-            "another turn holds the conversation",
-            why=f"{other} holds it until {row['until'].isoformat()}",
-            next="Try again later, or claim it with the policy `enqueue`, `interrupt` or `fork`.",
-            holder=other,
-        )
+        raise held_by(restore(row["holder"]), until=row["until"])
 
     async def renew(self, conversation: UUID, number: int, *, lease: timedelta = LEASE) -> ClaimedTurn:
         """Renew the lease of a claim; return whether it holds the conversation, and whether it was interrupted."""
@@ -127,15 +124,11 @@ class TurnClaims:
     async def release(self, conversation: UUID, number: int) -> None:
         """Release a claim. A claim that no longer exists is no error."""
         if await self._database.value(sql("release_turn"), conversation, number):
-            await self._wake()
-
-    async def _wake(self) -> None:
-        with contextlib.suppress(HoldfastError):  # waiting turns also poll
-            await self._database.run(sql("wake_turns"))
+            await wake_queue(self._database, self._wakes)
 
     async def _wait(self, claim: ClaimedTurn, lease: timedelta, wait: float | None) -> None:
         try:
-            async with asyncio.timeout(wait), self._listen(CHANNEL) as woken:
+            async with asyncio.timeout(wait), self._listen(await queue_channel(self._database)) as woken:
                 while not (await self.renew(claim.conversation, claim.number, lease=lease)).held:
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(min(POLL, lease.total_seconds() / 3)):
@@ -152,7 +145,7 @@ class TurnClaims:
         """Renew the lease until the turn ends or is interrupted. An interrupted turn can use up its lease."""
         loop = asyncio.get_running_loop()
         due = loop.time() + lease.total_seconds() / 3
-        async with self._listen(CHANNEL) as woken:
+        async with self._listen(await queue_channel(self._database)) as woken:
             while not turn.interrupted.is_set():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout_at(due):
@@ -173,6 +166,27 @@ class TurnClaims:
             return (await self.renew(turn.conversation, turn.number, lease=lease)).interrupted
         except Busy:
             return True
+
+
+def held_by(holder: str, *, until: datetime | None = None) -> Busy:
+    """Return the error for a conversation that a turn or an agent holds. `until`: the end of the turn's lease."""
+    lease = "" if until is None else f" until {until.isoformat()}"
+    return Busy(
+        "another turn holds the conversation",
+        why=f"{holder} holds it{lease}",
+        next="Try again later, or use the policy `enqueue`, `interrupt` or `fork`.",
+        holder=holder,
+    )
+
+
+async def queue_channel(database: Database) -> str:
+    """Return the channel that wakes whoever holds a conversation of a tenant or waits for it: turns and runs."""
+    return channel(await database.tenant(), "runs")
+
+
+async def wake_queue(database: Database, wakes: Notifications) -> None:
+    """Wake the turns and the runs of a tenant. It is a hint: they also poll."""
+    wakes.send(await queue_channel(database))
 
 
 async def _end(task: "asyncio.Task[None]") -> None:

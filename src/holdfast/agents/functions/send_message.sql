@@ -1,17 +1,18 @@
 -- Appends a message to an agent, publishes it on the agent's topic, and stores the run that will answer it: all or nothing.
--- `busy` says what happens if a run of the conversation is unfinished: reject (nothing is stored), interrupt (the run is asked to stop), enqueue,
+-- `busy` says what happens if a run or a claim holds the conversation: reject (nothing is stored), interrupt (it is asked to stop), enqueue,
 -- merge (the message joins the last run, if that accepts merged messages of this user and nobody has started it; otherwise it gets such a run).
--- `outcome`: sent; repeated (the key exists: `id` and `run` are those of the first message); busy (`run` is the unfinished one); missing.
--- `claimant`: the process that claims the run at once for a lease, if the conversation has no other unfinished run. `claimed` says whether it did.
-drop function if exists holdfast.send_message(uuid, uuid, uuid, text, text, text, text, jsonb, text, text, uuid, text, text);
+-- `outcome`: sent; repeated (the key exists: `id` and `run` are those of the first message); busy (`run` is the unfinished one, or `holder` has a claim); missing.
+-- `claimant`: the process that claims the run at once for a lease, if nothing else holds the conversation. `claimed` says whether it did.
+drop function if exists holdfast.send_message(uuid, uuid, uuid, text, text, text, text, jsonb, text, text, uuid, text, text, text, interval);
 create or replace function holdfast.send_message(
   tenant uuid, conversation uuid, node uuid, type text, name text, value text, content text, payload jsonb, key text,
   agent text, wanted uuid, person text, busy text, claimant text default null, lease interval default null,
   out outcome text, out id uuid, out seq bigint, out revision bigint, out at timestamptz, out topic text, out run uuid, out number bigint,
-  out claimed boolean
+  out claimed boolean, out holder text
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
+  way record;
   appended record;
   stored record;
   last public.runs;
@@ -39,16 +40,14 @@ begin
       return;
     end if;
   end if;
-  if busy = 'reject' then
-    select r.id from public.runs r where r.tenant_id = tenant and r.root = conversation and r.finished_at is null
-      order by r.number limit 1 into send_message.run;
-    if found then
+  if busy in ('reject', 'interrupt') then
+    way := holdfast.make_way(tenant, conversation, busy);
+    if way.busy then
+      send_message.run := way.run;
+      send_message.holder := way.holder;
       outcome := 'busy';
       return;
     end if;
-  elsif busy = 'interrupt' then
-    perform holdfast.stop_run(tenant, r.id, 'interrupt') from public.runs r
-      where r.tenant_id = tenant and r.root = conversation and r.finished_at is null;
   elsif busy = 'merge' then
     select r.* from public.runs r where r.tenant_id = tenant and r.root = conversation and r.finished_at is null
       order by r.number desc limit 1 into last;
@@ -102,8 +101,7 @@ begin
         case when merging then '{}'::bigint[] end);
     return;
   end if;
-  perform from public.runs r where r.tenant_id = tenant and r.root = conversation and r.finished_at is null;
-  store_run.claimed := not found;
+  store_run.claimed := not holdfast.is_held(tenant, conversation);
   insert into public.runs (
       tenant_id, id, agent, root, number, trigger, trigger_seq, user_name, state, holder, leased_until, token, claims, started_at, claimed_at,
       merged)

@@ -1,6 +1,6 @@
 -- Claims the runs that answer these nodes, or without nodes the runs that are due, for the length of a lease.
 -- A node that another program published has no run yet. It gets one if it is addressed to the agent and no other run is shown it.
--- A run is due if it is the first unfinished one of its conversation, and it has no holder or its lease has expired.
+-- A run is due if nothing before it in the queue of its conversation lives (holdfast.is_held), and it has no holder or its lease has expired.
 -- Users take turns: the user with the fewest runs in progress in this process comes first, none gets more than `most_of_user`, and of one user the
 -- run that has waited longest comes first.
 -- Each claim increments the fencing token, under the conversation's lock, so that a write of the former holder is either done already or rejected.
@@ -50,6 +50,9 @@ begin
         and not exists (
           select from public.runs former where former.tenant_id = tenant and former.root = r.root and former.number < r.number
             and former.finished_at is null)
+        and not exists (
+          select from public.turn_claim t where t.tenant_id = tenant and t.root = r.root and t.number < r.number
+            and t.leased_until > holdfast.now())
     ) ranked join public.conversation c on c.tenant_id = tenant and c.id = ranked.root
     where most_of_user is null or ranked.turn <= most_of_user
     order by ranked.turn, ranked.run_at, ranked.number limit most for update of c skip locked

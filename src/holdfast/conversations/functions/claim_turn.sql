@@ -1,14 +1,14 @@
 -- Claims a conversation for a turn, or a place in its queue. Claims with an expired lease are deleted, so a crashed turn frees the
 -- conversation.
--- `policy`: reject, enqueue, or interrupt (tells the turn that holds the conversation to stop, and waits).
--- `outcome`: held, waiting, busy (`holder` has it, with a lease `until` then), missing.
+-- `policy`: reject, enqueue, or interrupt (asks whoever holds the conversation to stop, and waits).
+-- `outcome`: held, waiting, busy (`holder` has it; a claim has a lease `until` then), missing.
 create or replace function holdfast.claim_turn(
   tenant uuid, conversation uuid, claimant text, lease interval, policy text,
   out outcome text, out number bigint, out holder text, out until timestamptz
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
-  first bigint;
+  way record;
 begin
   perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
   if not found then
@@ -16,36 +16,35 @@ begin
     return;
   end if;
   delete from public.turn_claim t where t.tenant_id = tenant and t.root = conversation and t.leased_until <= holdfast.now();
-  select t.number, t.holder, t.leased_until from public.turn_claim t
-    where t.tenant_id = tenant and t.root = conversation order by t.number limit 1 into first, claim_turn.holder, until;
-  if found and policy = 'reject' then
+  way := holdfast.make_way(tenant, conversation, policy);
+  if way.busy then
     outcome := 'busy';
+    claim_turn.holder := way.holder;
+    claim_turn.until := way.until;
     return;
   end if;
-  outcome := case when found then 'waiting' else 'held' end;
-  if policy = 'interrupt' then
-    update public.turn_claim t set interrupted = true where t.tenant_id = tenant and t.root = conversation and t.number = first;
-  end if;
-  update public.conversation c set last_turn = c.last_turn + 1
-    where c.tenant_id = tenant and c.id = conversation returning c.last_turn into claim_turn.number;
+  update public.conversation c set last_run = c.last_run + 1
+    where c.tenant_id = tenant and c.id = conversation returning c.last_run into claim_turn.number;
+  outcome := case when holdfast.is_held(tenant, conversation) then 'waiting' else 'held' end;
   insert into public.turn_claim (tenant_id, root, number, holder, leased_until)
     values (tenant, conversation, claim_turn.number, claimant, holdfast.now() + lease);
 end $$;
 revoke execute on function holdfast.claim_turn from public;
 grant execute on function holdfast.claim_turn to holdfast_app;
 
--- Whether a turn holds the conversation: the first one whose lease has not expired does, later ones wait.
+-- Whether a turn holds the conversation: it lives, and nothing before it in the queue does.
 create or replace function holdfast.holds_turn(tenant uuid, conversation uuid, turn bigint) returns boolean
 language plpgsql as $$
 begin
-  return turn is not distinct from (
-    select min(t.number) from public.turn_claim t
-    where t.tenant_id = tenant and t.root = conversation and t.leased_until > holdfast.now());
+  return exists (
+    select from public.turn_claim t
+    where t.tenant_id = tenant and t.root = conversation and t.number = turn and t.leased_until > holdfast.now()
+  ) and not holdfast.is_held(tenant, conversation, turn);
 end $$;
 revoke execute on function holdfast.holds_turn from public;
 grant execute on function holdfast.holds_turn to holdfast_app;
 
--- Renews a claim, unless its lease has expired: then the results are null. It holds the conversation if no claim before it is alive.
+-- Renews a claim, unless its lease has expired: then the results are null. It holds the conversation if nothing before it lives.
 -- Expired claims before it are deleted under the conversation's lock, so that their appends are rejected whatever the clock says.
 create or replace function holdfast.renew_turn(tenant uuid, conversation uuid, turn bigint, lease interval, out held boolean, out interrupted boolean)
 language plpgsql as $$
