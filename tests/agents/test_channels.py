@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from holdfast import App
-from holdfast.agents import Agents, channels
+from holdfast.agents import Agents
 from holdfast.core.errors import NotFound
 from tests.agents.stage import PATIENCE, Player, Stage
 
@@ -65,7 +65,7 @@ async def test_a_channel_that_fails_begins_anew_and_says_so(
     caplog: pytest.LogCaptureFixture,
     error: BaseException,
 ) -> None:
-    monkeypatch.setattr(channels, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("holdfast.agents.serving.FIRST_PAUSE", 0.01)
     begun = 0
     third, ended = asyncio.Event(), asyncio.Event()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.agents.run_errors import is_passing, told
+from holdfast.agents.runs import is_passing, told
 from holdfast.core.errors import (
     AlreadyExists,
     Broken,

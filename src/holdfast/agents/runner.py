@@ -14,8 +14,7 @@ from typing import Any, Protocol, Self
 from uuid import UUID
 
 from holdfast.agents.definitions import Agent
-from holdfast.agents.run_errors import is_passing
-from holdfast.agents.runs import FinishedRun, Run, RunClaim, Runs
+from holdfast.agents.runs import FinishedRun, Run, RunClaim, Runs, is_passing
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.notifications import until
 from holdfast.conversations.turn_claims import queue_channel

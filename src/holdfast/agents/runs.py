@@ -1,5 +1,6 @@
 """Runs: attempts of agents at turns, each from the message that started it to its end."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,10 +11,22 @@ from holdfast.conversations.contexts import Context
 from holdfast.conversations.errors import unknown
 from holdfast.conversations.turn_claims import Policy, held_by
 from holdfast.core.cursors import Page, read_cursor, write_cursor
-from holdfast.core.errors import AlreadyExists, Busy, InvalidInput, NotFound
+from holdfast.core.errors import (
+    AlreadyExists,
+    Broken,
+    Busy,
+    DatabaseAway,
+    HoldfastError,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    TimedOut,
+    TooLarge,
+)
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
 from holdfast.core.text import restore, store
+from holdfast.core.wires import HTTP_STATUS
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 
@@ -21,6 +34,9 @@ RunState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"
 Ending = Literal["done", "failed", "cancelled"]
 MOST: RunState = "done"  # the state of nearly all runs: a user's are found by user, runs in other states by state
 
+OURS = 500  # the HTTP status of internal errors
+
+log = logging.getLogger(__name__)
 sql = statements(__name__)
 
 
@@ -306,3 +322,21 @@ def lapsed(run: Run) -> Busy:
 def unknown_run(id: UUID) -> NotFound:
     """Return the error for a run that does not exist, or that the caller may not see."""
     return NotFound(f"there is no run {id}")
+
+
+def is_passing(error: HoldfastError) -> bool:
+    """Return whether an error is transient, so that the run is left for later or for another process.
+
+    Such an error comes from the database, not from the input.
+    """
+    if isinstance(error, Busy | DatabaseAway | Overloaded | TimedOut):
+        return True
+    return "sqlstate" in error.details and not isinstance(error, InvalidInput | TooLarge | AlreadyExists)
+
+
+def told(error: HoldfastError, run: UUID) -> dict[str, Any]:
+    """Return what is stored of a run's error and shown to users. The details of internal errors only go to the log."""
+    if HTTP_STATUS[error.code] == OURS:
+        log.error("the run %s failed: %s", run, error)
+        error = Broken(error.what, next=f"The server's log says more: look for the run {run}.")
+    return {"code": error.code, "message": str(error), "what": error.what, "why": error.why, "next": error.next}

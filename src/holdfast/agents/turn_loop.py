@@ -22,8 +22,7 @@ from holdfast.agents.definitions import Agent, Incoming
 from holdfast.agents.events import PER_RUN, delta_event
 from holdfast.agents.journal import CallOutcome, Journal, Question, StartedCall, StartedCalls, StepReply
 from holdfast.agents.prompt_builder import PromptBuilder
-from holdfast.agents.run_errors import is_passing, told
-from holdfast.agents.runs import Ending, FinishedRun, Run
+from holdfast.agents.runs import Ending, FinishedRun, Run, is_passing, told
 from holdfast.agents.skill_tools import USE_SKILL
 from holdfast.agents.tool_calls import (
     RUN,
