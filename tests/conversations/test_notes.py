@@ -303,7 +303,7 @@ async def test_notes_beyond_the_limit_are_refused_with_both_sizes(notes: Notes) 
 @pytest.mark.req("ENG-08")
 @pytest.mark.parametrize("names", [{"user": "x" * 2001, "agent": "a"}, {"user": "ann", "agent": "\0" * 300}])
 async def test_a_name_too_long_for_a_key_is_refused(engine: Engine, notes: Notes, names: dict[str, str]) -> None:
-    with pytest.raises(TooLarge, match="at most 2000"):
+    with pytest.raises(TooLarge, match="the limit is 2000"):
         await notes.edit(user=names["user"], agent=names["agent"], content="x")
 
     assert await count(engine, "identity") == 0

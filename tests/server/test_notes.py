@@ -110,7 +110,7 @@ async def test_a_key_that_only_reads_edits_nothing(engine: Engine, site: Site) -
         ("/api/notes", {"operation": "read"}, 400, "agent_id"),
         ("/api/notes?agent_id=", {"operation": "read"}, 400, "agent_id"),
         (f"{NOTES}&user=", {"operation": "read"}, 400, "user"),
-        (f"/api/notes?agent_id={'x' * 2001}", {"operation": "append", "content": "x"}, 413, "at most 2000"),
+        (f"/api/notes?agent_id={'x' * 2001}", {"operation": "append", "content": "x"}, 413, "the limit is 2000"),
     ],
 )
 async def test_a_request_that_cannot_be_met_says_why(
