@@ -46,7 +46,7 @@ async def reading(engine: Engine, topic: str, *, told: bool = False) -> AsyncGen
         Notifications(engine.postgres.system).send("holdfast_connected")
         async with asyncio.timeout(10):
             await connected.wait()
-        async with engine.log.subscribe([topic], told=told) as records:
+        async with engine.log.subscribe([topic], known_locally=told) as records:
             yield records
 
 
@@ -165,7 +165,7 @@ async def test_records_come_by_what_is_said_of_them(engine: Engine, second: Engi
                     await engine.log.publish("orders", key="k", value=publish, tx=tx)
             else:
                 await publish_quietly(engine, "orders", "k", publish)
-                await engine.log.announce("orders", keys=["k"], told=True)
+                await engine.log.announce("orders", keys=["k"], known_locally=True)
 
             assert [await next_of(here), await next_of(there)] == [publish, publish]
 
@@ -190,7 +190,7 @@ async def test_whoever_was_told_reads_it_with_the_next_that_was_not(
         waiting = asyncio.create_task(next_of(here))
 
         await publish_quietly(engine, "orders", "k", 2)
-        await engine.log.announce("orders", keys=["k"], told=True)
+        await engine.log.announce("orders", keys=["k"], known_locally=True)
 
         assert [await next_of(each) for each in (beside, there)] == [2, 2]
         assert not waiting.done()

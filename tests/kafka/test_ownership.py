@@ -151,18 +151,18 @@ async def test_an_order_for_an_earlier_assignment_does_not_touch_a_later_one() -
     reader: Any = Reader()
     bridge.begin({place: StartPosition(0, 10)})
     bridge.seek(place, 5, 11, 0)
-    bridge._obey(reader)  # the client cannot seek yet: it is tried again a little later
+    bridge._run_requests(reader)  # the client cannot seek yet: it is tried again a little later
 
     bridge.end([place])
     bridge.begin({place: StartPosition(0, 20)})
-    bridge._obey(reader)
+    bridge._run_requests(reader)
     begun = reader.resumed
 
     async def tried_again() -> bool:
-        return not bridge._orders.empty()
+        return not bridge._requests.empty()
 
     await until(tried_again)
-    bridge._obey(reader)
+    bridge._run_requests(reader)
 
     assert begun == 2, "the client may remember that the partition was paused"
     assert reader.sought == [5], "and not again"

@@ -273,7 +273,7 @@ async def test_waiting_for_a_free_place_has_an_end(open_caller: OpenCaller) -> N
     caller = await open_caller(ScriptedModel(["Hello."]), concurrency=1, timeout=0.3)
     patience = AnswerTimeouts(60, 60, time.monotonic() + 60)
 
-    async with caller._slot("scripted", patience):  # pyright: ignore[reportPrivateUsage] - an answer that lasts longer
+    async with caller._wait_for_slot("scripted", patience):  # pyright: ignore[reportPrivateUsage] - an answer that lasts longer
         refused = await failure(caller)
 
     assert "the model scripted was not called: all answers of models are in use; the limit is 1" in str(refused)

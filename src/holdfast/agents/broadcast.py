@@ -166,7 +166,7 @@ class Broadcast:
     async def _announce_all(self) -> None:
         due, self._due = self._due, defaultdict(set)
         for topic, keys in due.items():
-            await self._log.announce(topic, keys=keys, told=True)
+            await self._log.announce(topic, keys=keys, known_locally=True)
 
     @asynccontextmanager
     async def running_here(self, conversation: UUID, pieces: Callable[[], Pieces]) -> AsyncGenerator[None]:
@@ -225,7 +225,7 @@ class Broadcast:
     async def _follow(self, topic: str, ready: asyncio.Event) -> None:
         while True:
             try:
-                async with self._log.subscribe([topic], told=True) as records:
+                async with self._log.subscribe([topic], known_locally=True) as records:
                     ready.set()
                     for watch in tuple(self._audience.topics.get(topic, ())):  # for changes before the subscription
                         if watch.has_begun:  # a watch that has not begun has missed nothing

@@ -53,7 +53,9 @@ class Mailbox:
     async def _run(self) -> None:
         while True:
             try:
-                async with self._log.subscribe([self._agent.topic], group=self._agent.group, told=True) as records:
+                async with self._log.subscribe(
+                    [self._agent.topic], group=self._agent.group, known_locally=True
+                ) as records:
                     await self._read(records)
             except HoldfastError as error:
                 log.warning("the mailbox of %s cannot be read, trying again: %s", self._agent.name, error)

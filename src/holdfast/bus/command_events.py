@@ -81,7 +81,7 @@ def error_of(error: BaseException) -> Error:
     return {"code": "failed", "message": f"{type(error).__name__}: {told}"[:MAX_MESSAGE]}
 
 
-def error_told(told: Any) -> Error | None:
+def foreign_error(told: Any) -> Error | None:
     """Return the error object for a foreign worker's error of any form, or None if there is none."""
     if told is None or told is False:
         return None

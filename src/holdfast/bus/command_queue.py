@@ -60,10 +60,10 @@ class CommandQueue:
         self._log = log
         self._wakes = wakes
         self._most = settings.max_record_bytes
-        self._gathered = Batcher(self._store, size=lambda order: order.record.bytes if order.record else 0)
+        self._batcher = Batcher(self._store, size=lambda command: command.record.bytes if command.record else 0)
         self._ready = False
 
-    def order(
+    def encode(
         self,
         event: SkillInvocationEvent,
         *,
@@ -83,7 +83,7 @@ class CommandQueue:
                 why="its consumers would read them as commands",
                 next=f"Use {EVENTS}.",
             )
-        why = _wrong(event.arguments, headers, priority, max_attempts, run_at, delay)
+        why = _find_error(event.arguments, headers, priority, max_attempts, run_at, delay)
         if why:
             raise InvalidInput("the command is invalid", why=why)
         told = {**headers, **invocation_headers(event)}
@@ -99,13 +99,13 @@ class CommandQueue:
             None if foreign else record,
         )
 
-    async def submit(self, order: QueuedCommand, *, tx: Transaction | None = None) -> bool:
+    async def submit(self, command: QueuedCommand, *, tx: Transaction | None = None) -> bool:
         """Store a command. Return whether it is new. Without a transaction, concurrent calls share a commit."""
         await self.prepare(tx=tx)
         if tx is None:
-            return await self._gathered(order)
+            return await self._batcher(command)
         within = await self._database.within(tx)
-        outcome = (await self._submit(within, [order], tx=tx))[0]
+        outcome = (await self._submit(within, [command], tx=tx))[0]
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -119,26 +119,26 @@ class CommandQueue:
         if tx is None:
             self._ready = True
         else:
-            tx.after_commit.append(self._prepared)
+            tx.after_commit.append(self._mark_ready)
 
-    def _prepared(self) -> None:
+    def _mark_ready(self) -> None:
         self._ready = True
 
-    async def _store(self, orders: Sequence[QueuedCommand]) -> list[bool | Exception]:
-        return await self._submit(self._database, orders, tx=None)
+    async def _store(self, commands: Sequence[QueuedCommand]) -> list[bool | Exception]:
+        return await self._submit(self._database, commands, tx=None)
 
     async def _submit(
-        self, within: Statements, orders: Sequence[QueuedCommand], *, tx: Transaction | None
+        self, within: Statements, commands: Sequence[QueuedCommand], *, tx: Transaction | None
     ) -> list[bool | Exception]:
-        commands = [list(column) for column in zip(*(order.stored for order in orders), strict=True)]
-        records = [list(column) for column in zip(*(order.published for order in orders), strict=True)]
-        rows = await within.all(sql("submit_commands"), *commands, COMMANDS, *records)
+        columns = [list(column) for column in zip(*(command.stored for command in commands), strict=True)]
+        records = [list(column) for column in zip(*(command.published for command in commands), strict=True)]
+        rows = await within.all(sql("submit_commands"), *columns, COMMANDS, *records)
         if any(row["created"] for row in rows):
             self._wakes.send(commands_channel(await self._database.tenant()), tx=tx)
             await self._log.announce(COMMANDS, tx=tx)
         return [
-            row["created"] if row["same"] else _taken(order.event.correlation_id)
-            for order, row in zip(orders, rows, strict=True)
+            row["created"] if row["same"] else _already_used(command.event.correlation_id)
+            for command, row in zip(commands, rows, strict=True)
         ]
 
 
@@ -147,7 +147,7 @@ def commands_channel(tenant: TenantId) -> str:
     return channel("commands", tenant)
 
 
-def _wrong(
+def _find_error(
     arguments: object, headers: object, priority: object, max_attempts: object, run_at: object, delay: object
 ) -> str:
     """Return what is wrong with a command, or "". An invalid one must not fail those that share its commit."""
@@ -161,10 +161,10 @@ def _wrong(
         return f"its max_attempts is not an integer from 1 to {LARGEST}"
     if run_at is not None and delay is not None:
         return "it has both run_at and delay"
-    return _wrong_time(run_at) or _wrong_delay(delay)
+    return _find_time_error(run_at) or _find_delay_error(delay)
 
 
-def _wrong_time(run_at: object) -> str:
+def _find_time_error(run_at: object) -> str:
     if run_at is None:
         return ""
     if not isinstance(run_at, datetime):
@@ -174,7 +174,7 @@ def _wrong_time(run_at: object) -> str:
     return "" if run_at.year in YEARS else f"the year {run_at.year} of its run_at is out of range"
 
 
-def _wrong_delay(delay: object) -> str:
+def _find_delay_error(delay: object) -> str:
     if delay is None:
         return ""
     if not isinstance(delay, timedelta):
@@ -182,7 +182,7 @@ def _wrong_delay(delay: object) -> str:
     return "" if timedelta() <= delay <= LONGEST else "its delay is negative, or longer than a hundred years"
 
 
-def _taken(correlation_id: str) -> AlreadyExists:
+def _already_used(correlation_id: str) -> AlreadyExists:
     return AlreadyExists(
         f"the correlation id {correlation_id} is already used",
         why="the command with this id is for another skill, or has other arguments",

@@ -61,10 +61,10 @@ class Commands:
     """Submits commands, waits for their results, and shows their state."""
 
     def __init__(
-        self, database: Database, *, orders: CommandQueue, completions: Completions, waiters: Waiters, ingest: Ingest
+        self, database: Database, *, queue: CommandQueue, completions: Completions, waiters: Waiters, ingest: Ingest
     ) -> None:
         self._database = database
-        self._orders = orders
+        self._queue = queue
         self._completions = completions
         self._waiters = waiters
         self._ingest = ingest
@@ -84,14 +84,14 @@ class Commands:
         """Submit a command and wait up to `timeout` seconds for its result. Raise CommandFailed if it finally fails."""
         deadline = _deadline(timeout)
         id = str(uuid7()) if correlation_id is None else correlation_id
-        order = self._orders.order(
+        command = self._queue.encode(
             _event(id, skill, arguments, reply_to),
             headers={} if headers is None else headers,
             priority=priority,
             max_attempts=max_attempts,
         )
         with self._waiters.expect(id) as answer:
-            created = await self._orders.submit(order)
+            created = await self._queue.submit(command)
             self._ingest.start(reply_to)
             if not created:  # its result may exist already
                 await self._waiters.look()
@@ -117,7 +117,7 @@ class Commands:
         priority run first. In a transaction, submit last: other callers that submit may have to wait for the commit.
         """
         id = str(uuid7()) if correlation_id is None else correlation_id
-        order = self._orders.order(
+        command = self._queue.encode(
             _event(id, skill, arguments, reply_to),
             headers={} if headers is None else headers,
             priority=priority,
@@ -125,7 +125,7 @@ class Commands:
             run_at=run_at,
             delay=delay,
         )
-        await self._orders.submit(order, tx=tx)
+        await self._queue.submit(command, tx=tx)
         return id
 
     async def result(self, correlation_id: str, *, timeout: float | None = None) -> Any:
@@ -134,7 +134,7 @@ class Commands:
         with self._waiters.expect(named("correlation id", correlation_id)) as answer:
             command = await self.get(correlation_id)
             if command.finished_at is None:
-                await self._orders.prepare()
+                await self._queue.prepare()
                 self._ingest.start(command.reply_to)
             await self._waiters.look()
             return await _result(correlation_id, answer, deadline)

@@ -63,11 +63,11 @@ class Completions:
         self._log = log
         self._wakes = wakes
         self._most = settings.max_record_bytes - ENVELOPE
-        self._gathered = Batcher(self._store, size=lambda answer: len(answer.result or answer.error or ""))
+        self._batcher = Batcher(self._store, size=lambda answer: len(answer.result or answer.error or ""))
 
     async def complete(self, answer: CommandAnswer) -> bool:
         """Store an answer. Return whether it is applied. Concurrent calls share a commit."""
-        return await self._gathered(answer)
+        return await self._batcher(answer)
 
     async def apply(self, answer: CommandAnswer, *, tx: Transaction) -> bool:
         """Apply an answer that was read from the log. It is not published again."""
@@ -88,16 +88,24 @@ class Completions:
         *,
         again: bool = True,
         wait: timedelta = timedelta(),
-        lapsed: bool = False,
+        lease_expired: bool = False,
     ) -> Outcome:
         """Fail an attempt. With `again`, the command is retried after `wait` until its attempts are used up.
 
-        Otherwise, and after the last attempt, the error is its answer. `lapsed`: only if the lease has expired.
+        Otherwise, and after the last attempt, the error is its answer. `lease_expired`: only if the lease has expired.
         """
         row = cast(
             Row,
             await self._database.one(
-                sql("fail_command"), store(correlation_id), token, uuid7(), dumps(error), again, wait, lapsed, EVENTS
+                sql("fail_command"),
+                store(correlation_id),
+                token,
+                uuid7(),
+                dumps(error),
+                again,
+                wait,
+                lease_expired,
+                EVENTS,
             ),
         )
         if row["topic"]:

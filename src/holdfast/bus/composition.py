@@ -45,22 +45,22 @@ class SharedBus:
     def of(self, database: Database) -> TenantBus:
         """Return the part of a tenant."""
         log, listen = self.driver.log(database), self.postgres.listen
-        orders = CommandQueue(database, log, wakes=self.wakes, settings=self.settings)
+        queue = CommandQueue(database, log, wakes=self.wakes, settings=self.settings)
         completions = Completions(database, log, wakes=self.wakes, settings=self.settings)
-        ingest = Ingest(database, log, orders=orders, completions=completions, background=self.background)
+        ingest = Ingest(database, log, queue=queue, completions=completions, background=self.background)
         return TenantBus(
             log=log,
             dead_letters=DeadLetters(database, self.wakes),
             commands=Commands(
                 database,
-                orders=orders,
+                queue=queue,
                 completions=completions,
                 waiters=Waiters(database, listen, self.background),
                 ingest=ingest,
             ),
             workers=WorkerContext(
                 database=database,
-                orders=orders,
+                queue=queue,
                 completions=completions,
                 ingest=ingest,
                 wakes=self.wakes,

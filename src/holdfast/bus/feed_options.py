@@ -16,7 +16,7 @@ Listen = Callable[..., AbstractAsyncContextManager[Wake]]
 class FeedOptions:
     """The options of a feed: its topics, where a new group starts, the size of a batch, and the lease of a member.
 
-    `told`: the reader learns by other means what this process announces with `told`.
+    `known_locally`: the reader learns by other means what this process announces with `known_locally`.
     """
 
     topics: tuple[str, ...]
@@ -24,4 +24,4 @@ class FeedOptions:
     batch: int
     batch_bytes: int
     lease: timedelta
-    told: bool = False
+    known_locally: bool = False

@@ -58,20 +58,22 @@ class Gauges:
 
     def __init__(self, system: PooledStatements, tenant: TenantId | None = None, *, most: int = MOST) -> None:
         self._system = system
-        self._asked = tenant, most
+        self._parameters = tenant, most
 
     async def topics(self) -> list[TopicGauge]:
         """Return a gauge per topic."""
-        return [TopicGauge(**dict(row)) for row in await self._system.all(sql("topic_gauges"), *self._asked)]
+        return [TopicGauge(**dict(row)) for row in await self._system.all(sql("topic_gauges"), *self._parameters)]
 
     async def groups(self) -> list[GroupGauge]:
         """Return a gauge per group and topic that it reads."""
-        return [GroupGauge(**dict(row)) for row in await self._system.all(sql("group_gauges"), *self._asked)]
+        return [GroupGauge(**dict(row)) for row in await self._system.all(sql("group_gauges"), *self._parameters)]
 
     async def dead_letters(self) -> list[DeadLetterGauge]:
         """Return a gauge per group and topic that have dead letters."""
-        return [DeadLetterGauge(**dict(row)) for row in await self._system.all(sql("dead_letter_gauges"), *self._asked)]
+        return [
+            DeadLetterGauge(**dict(row)) for row in await self._system.all(sql("dead_letter_gauges"), *self._parameters)
+        ]
 
     async def commands(self) -> list[CommandGauge]:
         """Return a gauge per handler and state that have commands."""
-        return [CommandGauge(**dict(row)) for row in await self._system.all(sql("command_gauges"), *self._asked)]
+        return [CommandGauge(**dict(row)) for row in await self._system.all(sql("command_gauges"), *self._parameters)]

@@ -52,7 +52,7 @@ class Handler:
 
     def __post_init__(self) -> None:
         signature = _signature(self.function)
-        wrong = _wrong(self, signature)
+        wrong = _find_error(self, signature)
         if signature is None or wrong:
             raise InvalidInput(f"the declaration of the skill {self.name!r:.200} is invalid", why=wrong)
         object.__setattr__(self, "signature", signature)
@@ -90,7 +90,7 @@ def _signature(function: object) -> inspect.Signature | None:
         return None
 
 
-def _wrong(skill: Handler, signature: inspect.Signature | None) -> str:
+def _find_error(skill: Handler, signature: inspect.Signature | None) -> str:
     """Return what is wrong with a declaration, or ""."""
     if not isinstance(skill.name, str) or not 0 < len(skill.name) <= MAX_NAME:  # pyright: ignore[reportUnnecessaryIsInstance]
         return f"its name is not a string of 1 to {MAX_NAME} characters"
@@ -101,16 +101,16 @@ def _wrong(skill: Handler, signature: inspect.Signature | None) -> str:
     nameless = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)]
     if nameless:
         return f"arguments are passed by name, and {nameless[0]} cannot be"
-    if skill.rate is not None and not _is_possible(skill.rate):
+    if skill.rate is not None and not _is_in_range(skill.rate):
         return f"its rate is not a number from {LEAST:g} to {MOST:g}"
     if not is_whole(skill.attempts, 1, LARGEST):
         return f"`attempts` is not an integer from 1 to {LARGEST}"
-    if skill.timeout is not None and not _is_possible(skill.timeout):
+    if skill.timeout is not None and not _is_in_range(skill.timeout):
         return f"its timeout is not a number from {LEAST:g} to {MOST:g}"
     if skill.timeout is not None and not skill.is_async:
         return "it has a timeout, but a plain function cannot be stopped; make it async"
     return ""
 
 
-def _is_possible(number: object) -> bool:
+def _is_in_range(number: object) -> bool:
     return isinstance(number, int | float) and LEAST <= number <= MOST

@@ -16,8 +16,8 @@ from holdfast.bus.command_events import (
     COMPLETION_HEADER,
     SkillCompletionEvent,
     SkillInvocationEvent,
-    error_told,
     event_of,
+    foreign_error,
 )
 from holdfast.bus.command_queue import CommandQueue
 from holdfast.bus.completions import CommandAnswer, Completions
@@ -54,22 +54,22 @@ class Ingest:
     """Reads the topics of commands and their answers, from the first `start` until the engine closes."""
 
     def __init__(
-        self, database: Database, log: Log, *, orders: CommandQueue, completions: Completions, background: Background
+        self, database: Database, log: Log, *, queue: CommandQueue, completions: Completions, background: Background
     ) -> None:
         self._database = database
         self._log = log
-        self._orders = orders
+        self._queue = queue
         self._completions = completions
         self._background = background
 
     def start(self, reply_to: str = EVENTS) -> None:
         """Start reading, unless it runs already. The two topics must exist; `reply_to` is a further one for answers."""
         sources = [
-            IngestSource(COMMANDS, "holdfast-commands", COMMAND_HEADER, self._invoked),
-            IngestSource(EVENTS, "holdfast-completions", COMPLETION_HEADER, self._completed),
+            IngestSource(COMMANDS, "holdfast-commands", COMMAND_HEADER, self._apply_invocation),
+            IngestSource(EVENTS, "holdfast-completions", COMPLETION_HEADER, self._apply_completion),
         ]
         if reply_to != EVENTS:
-            sources.append(IngestSource(reply_to, "holdfast-completions", COMPLETION_HEADER, self._replied))
+            sources.append(IngestSource(reply_to, "holdfast-completions", COMPLETION_HEADER, self._apply_reply))
         for source in sources:
             self._background.start(("ingest", source.topic, id(self)), lambda source=source: self._follow(source))
 
@@ -86,7 +86,9 @@ class Ingest:
 
     async def _read(self, records: Subscription, source: IngestSource) -> None:
         passed: dict[TopicPartition, Record] = {}
-        settling = asyncio.create_task(self._settle(records, passed), name=f"holdfast positions of {source.group}")
+        settling = asyncio.create_task(
+            self._commit_periodically(records, passed), name=f"holdfast positions of {source.group}"
+        )
         try:
             while True:
                 batch = await records.batch()
@@ -96,14 +98,14 @@ class Ingest:
                         passed[slot] = record
                     else:
                         passed.pop(slot, None)
-                        await self._take(records, record, source)
+                        await self._process(records, record, source)
                 if all(source.mark in record.headers for record in batch):
                     await asyncio.sleep(BREATH)
         finally:
             settling.cancel()
             await asyncio.wait([settling])
 
-    async def _take(self, records: Subscription, record: Record, source: IngestSource) -> None:
+    async def _process(self, records: Subscription, record: Record, source: IngestSource) -> None:
         async with records.handle(record) as tx:
             try:
                 await source.apply(record, tx)
@@ -113,7 +115,7 @@ class Ingest:
                 )
                 await bury(tx, source.group, record, str(error), 1)
 
-    async def _settle(self, records: Subscription, passed: dict[TopicPartition, Record]) -> None:
+    async def _commit_periodically(self, records: Subscription, passed: dict[TopicPartition, Record]) -> None:
         """Commit the skipped records periodically. To read them again would do no harm."""
         while True:
             await asyncio.sleep(POLL)
@@ -126,15 +128,15 @@ class Ingest:
             except HoldfastError as error:
                 log.info("could not commit positions; the records will be read again: %s", error)
 
-    async def _invoked(self, record: Record, tx: Transaction) -> None:
+    async def _apply_invocation(self, record: Record, tx: Transaction) -> None:
         event = event_of(record, SkillInvocationEvent)
         headers = {name: record.headers[name] for name in TRACE_HEADERS if name in record.headers}
-        if await self._orders.submit(self._orders.order(event, headers=headers, foreign=True), tx=tx):
+        if await self._queue.submit(self._queue.encode(event, headers=headers, foreign=True), tx=tx):
             await self._completions.adopt(event.correlation_id, tx=tx)
 
-    async def _completed(self, record: Record, tx: Transaction) -> None:
+    async def _apply_completion(self, record: Record, tx: Transaction) -> None:
         event = event_of(record, SkillCompletionEvent)
-        error = error_told(event.error)
+        error = foreign_error(event.error)
         answer = CommandAnswer(
             event.correlation_id,
             None,
@@ -145,11 +147,11 @@ class Ingest:
         )
         await self._completions.apply(answer, tx=tx)
 
-    async def _replied(self, record: Record, tx: Transaction) -> None:
+    async def _apply_reply(self, record: Record, tx: Transaction) -> None:
         """Apply a completion from a caller's own topic, which may have other records as well."""
         try:
             event = event_of(record, SkillCompletionEvent)
         except InvalidInput:
             return
         if await tx.one(sql("command"), store(event.correlation_id)) is not None:
-            await self._completed(record, tx)
+            await self._apply_completion(record, tx)

@@ -41,7 +41,7 @@ class LeaseRenewal:
     async def __aenter__(self) -> Self:
         self._worker = asyncio.get_running_loop()
         self._started, self._ended = self._worker.create_future(), asyncio.Event()
-        threading.Thread(target=self._keep, name="holdfast keeper", daemon=True).start()
+        threading.Thread(target=self._run_thread, name="holdfast keeper", daemon=True).start()
         await self._started
         return self
 
@@ -62,15 +62,15 @@ class LeaseRenewal:
             if self._held.get(correlation_id) == token:
                 del self._held[correlation_id]
 
-    def _keep(self) -> None:
+    def _run_thread(self) -> None:
         try:
             asyncio.run(self._run())
         except Exception as error:
             log.exception("the renewal of command leases stopped")
-            self._tell(_settle, self._started, error)
-        self._tell(self._ended.set)
+            self._call_worker(_resolve, self._started, error)
+        self._call_worker(self._ended.set)
 
-    def _tell(self, call: Callable[..., None], *arguments: object) -> None:
+    def _call_worker(self, call: Callable[..., None], *arguments: object) -> None:
         with suppress(RuntimeError):  # the worker's event loop is closed
             self._worker.call_soon_threadsafe(call, *arguments)
 
@@ -80,35 +80,35 @@ class LeaseRenewal:
         try:
             async with postgres.listen(cancelled_channel(self._tenant)) as self._woken:
                 self._loop = asyncio.get_running_loop()
-                self._tell(_settle, self._started, None)
+                self._call_worker(_resolve, self._started, None)
                 while not self._ending:
-                    await until(self._woken, await self._beat(database))
+                    await until(self._woken, await self._renew(database))
         finally:
             await postgres.close()
 
-    async def _beat(self, database: Database) -> float:
+    async def _renew(self, database: Database) -> float:
         """Renew all leases. Return the seconds until the next renewal."""
         lease = self._lease.total_seconds()
         with self._lock:
             held = dict(self._held)
         try:
-            kept = await kept_of(database, held, self._lease) if held else set[str]()
+            kept = await renew_leases(database, held, self._lease) if held else set[str]()
         except Exception as error:  # noqa: BLE001 - after any error, the next renewal may still be in time
             log.warning("could not renew leases of commands; retrying: %s", error)
             return min(lease / 10, 1)
         for correlation_id, token in held.items():
             if correlation_id not in kept:
                 self.drop(correlation_id, token)
-                self._tell(self._lost, correlation_id, token)
+                self._call_worker(self._lost, correlation_id, token)
         return lease / 3
 
 
-def _settle(future: "asyncio.Future[None]", error: Exception | None) -> None:
+def _resolve(future: "asyncio.Future[None]", error: Exception | None) -> None:
     if not future.done():
         future.set_result(None) if error is None else future.set_exception(error)
 
 
-async def kept_of(database: Database, held: Held, lease: timedelta) -> set[str]:
+async def renew_leases(database: Database, held: Held, lease: timedelta) -> set[str]:
     """Renew the leases of these commands. Return the ids of those that are still held."""
     rows = await database.all(sql("renew_commands"), [store(id) for id in held], list(held.values()), lease)
     return {restore(row["correlation_id"]) for row in rows}

@@ -41,22 +41,27 @@ class Log(Protocol):
         ...
 
     async def announce(
-        self, *topics: str, keys: Collection[str] = (), told: bool = False, tx: Transaction | None = None
+        self, *topics: str, keys: Collection[str] = (), known_locally: bool = False, tx: Transaction | None = None
     ) -> None:
         """Wake the readers of these topics, now or when `tx` commits. Needed after publishing by an SQL function.
 
-        `keys`: the keys of all published records; without them, readers check all partitions. `told`: subscribers with
-        `told` in this process know the records already, so they may read them a little later.
+        `keys`: the keys of all published records; without them, readers check all partitions. `known_locally`: subscribers with
+        `known_locally` in this process know the records already, so they may read them a little later.
         """
         ...
 
     def subscribe(
-        self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None, told: bool = False
+        self,
+        topics: Sequence[str],
+        *,
+        group: str | None = None,
+        start: Start | None = None,
+        known_locally: bool = False,
     ) -> AbstractAsyncContextManager[Subscription]:
         """Subscribe as a member of a group, which shares partitions and stores positions; without one, read all.
 
         `start`: where to begin if the group has never read the topic (default: `start`), or without a group (default:
-        `end`). `told`: the subscriber learns by other means what this process announces with `told`, so these records
+        `end`). `known_locally`: the subscriber learns by other means what this process announces with `known_locally`, so these records
         need not arrive at once.
         """
         ...

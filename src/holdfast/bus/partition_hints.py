@@ -16,7 +16,7 @@ from holdfast.postgres.listener import Wake
 LATER = 0.2  # seconds until a reader checks partitions whose records it knows already
 NAMED = 100  # maximum partitions in a hint: with more, it names none
 
-_SAID = re.compile(r"([0-9a-f]{0,32}):([0-9]{1,9}(?:,[0-9]{1,9})*)?", re.ASCII)
+_HINT = re.compile(r"([0-9a-f]{0,32}):([0-9]{1,9}(?:,[0-9]{1,9})*)?", re.ASCII)
 
 
 class Hint(NamedTuple):
@@ -33,7 +33,7 @@ class Hint(NamedTuple):
 
 def hint_of(said: str) -> Hint:
     """Parse a hint. Any other text means all partitions."""
-    found = _SAID.fullmatch(said)
+    found = _HINT.fullmatch(said)
     return Hint() if found is None else Hint(tuple(int(each) for each in (found[2] or "").split(",") if each), found[1])
 
 
@@ -70,7 +70,7 @@ class ChangedPartitions:
         end = loop.time() + seconds
         while True:
             now = loop.time()
-            self._hear(now)
+            self._read_hints(now)
             if self._all or now >= self._looked + POLL:
                 self.looked()
                 return None
@@ -83,7 +83,7 @@ class ChangedPartitions:
             due = min(end, self._looked + POLL, *([self._due] if self._later else ()))
             await _set(self._wake, due - now)
 
-    def _hear(self, now: float) -> None:
+    def _read_hints(self, now: float) -> None:
         if not self._wake.is_set():
             return
         for channel, said in self._wake.payloads:

@@ -81,7 +81,7 @@ class Positions:
             sql("commit_position"), self.group, *holding.slot, self.member, record.epoch, *_after(record)
         )
         if not moved:
-            raise lapsed(holding.slot)
+            raise partition_lost(holding.slot)
 
     async def commit_all(self, records: Sequence[Record], *, tx: Transaction) -> None:
         """Commit everything up to and including each of these records, one per partition."""
@@ -89,7 +89,7 @@ class Positions:
         columns = [list(column) for column in zip(*rows, strict=True)]
         within = await self._database.within(tx)
         if await within.run(sql("commit_positions"), self.group, self.member, *columns) != len(records):
-            raise lapsed(TopicPartition(records[0].topic, records[0].partition))
+            raise partition_lost(TopicPartition(records[0].topic, records[0].partition))
 
     async def pass_on_kafka(self, holdings: Sequence[OwnedPartition], places: Sequence[int]) -> None:
         """Move positions on Kafka to offsets before which everything is done, for partitions still owned."""
@@ -112,12 +112,12 @@ class Positions:
             wait,
         )
         if not moved:
-            raise lapsed(holding.slot)
+            raise partition_lost(holding.slot)
 
     async def put_on_trial(self, holding: OwnedPartition) -> None:
         """Put the next record on trial: it is delivered alone. If this consumer dies too, the record is the cause."""
         if not await self._database.run(sql("try_record"), self.group, *holding.slot, self.member, holding.epoch):
-            raise lapsed(holding.slot)
+            raise partition_lost(holding.slot)
 
     async def bury(self, holding: OwnedPartition, record: Record, error: str, attempts: int) -> None:
         """Make the record a dead letter, and commit it."""
@@ -158,7 +158,7 @@ async def bury(within: Statements, group: str, record: Record, error: str, attem
     )  # fmt: skip
 
 
-def lapsed(slot: TopicPartition) -> Busy:
+def partition_lost(slot: TopicPartition) -> Busy:
     """Return the error for a partition that this consumer no longer owns."""
     return Busy(
         f"this consumer no longer owns partition {slot.partition} of {slot.topic}",

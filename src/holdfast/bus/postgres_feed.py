@@ -78,7 +78,7 @@ class NewRecords:
         self._pages = Pages(database, reading)
         self._reading = reading
         self._listen = listen
-        self._teller = process if reading.told else ""
+        self._teller = process if reading.known_locally else ""
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[Self]:

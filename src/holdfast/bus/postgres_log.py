@@ -87,7 +87,12 @@ class PostgresLog:
 
     @asynccontextmanager
     async def subscribe(
-        self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None, told: bool = False
+        self,
+        topics: Sequence[str],
+        *,
+        group: str | None = None,
+        start: Start | None = None,
+        known_locally: bool = False,
     ) -> AsyncGenerator[Subscription]:
         """Subscribe as a member of a group, which shares partitions and stores positions; without one, read all."""
         names = tuple(dict.fromkeys(map(topic_name, [topics] if isinstance(topics, str) else topics)))
@@ -101,12 +106,12 @@ class PostgresLog:
         limits = RetryLimits(settings.max_attempts, timedelta(seconds=settings.max_failing))
         lease = timedelta(seconds=settings.lease)
         if group is None:
-            reading = FeedOptions(names, start or "end", settings.batch, settings.batch_bytes, lease, told)
+            reading = FeedOptions(names, start or "end", settings.batch, settings.batch_bytes, lease, known_locally)
             async with GrouplessFeed(self._database, reading, self._listen, self._wakes) as feed:
                 with closing(Subscription(self._database, feed, None, limits)) as subscription:
                     yield subscription
             return
-        reading = FeedOptions(names, start or "start", settings.batch, settings.batch_bytes, lease, told)
+        reading = FeedOptions(names, start or "start", settings.batch, settings.batch_bytes, lease, known_locally)
         async with await self._feed(group_name(group), reading) as feed:
             with closing(Subscription(self._database, feed, feed.positions, limits)) as subscription:
                 yield subscription
@@ -171,18 +176,18 @@ class PostgresLog:
         return positions
 
     async def announce(
-        self, *topics: str, keys: Collection[str] = (), told: bool = False, tx: Transaction | None = None
+        self, *topics: str, keys: Collection[str] = (), known_locally: bool = False, tx: Transaction | None = None
     ) -> None:
         """Wake the readers of these topics, now or when `tx` commits. Needed after publishing by an SQL function."""
         named = {topic: await self._partitions(topic, keys, tx) for topic in topics}
-        await self._tell(named, told=told, tx=tx)
+        await self._tell(named, known_locally=known_locally, tx=tx)
 
     async def _tell(
-        self, named: Mapping[str, Collection[int]], *, told: bool = False, tx: Transaction | None = None
+        self, named: Mapping[str, Collection[int]], *, known_locally: bool = False, tx: Transaction | None = None
     ) -> None:
         """Wake the readers of topics, and name the partitions that have new records."""
         tenant = await self._database.tenant()
-        teller = self._wakes.name if told else ""
+        teller = self._wakes.name if known_locally else ""
         for topic, partitions in named.items():
             self._wakes.send(topic_channel(tenant, topic), said=str(Hint(sorted(partitions), teller)), tx=tx)
 

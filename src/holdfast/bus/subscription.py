@@ -25,7 +25,7 @@ from msgspec.structs import force_setattr
 
 from holdfast.bus.assignment import TopicPartition
 from holdfast.bus.notifications import POLL
-from holdfast.bus.positions import OwnedPartition, Positions, lapsed
+from holdfast.bus.positions import OwnedPartition, Positions, partition_lost
 from holdfast.bus.records import Record, record_of
 from holdfast.bus.retry_policy import is_hopeless, wait_before
 from holdfast.core.errors import Busy, HoldfastError, InvalidInput, Overloaded, Unavailable
@@ -82,7 +82,7 @@ class Subscription:
         self._turns: WeakValueDictionary[TopicPartition, asyncio.Lock] = WeakValueDictionary()  # held by `handle` calls
         self._handled: dict[Place, Transaction] = {}  # records in `handle`, each with its transaction
         self._moved: set[Place] = set()  # those that are already committed in that transaction
-        self._looked = 0.0
+        self._checked_at = 0.0
         self._closed = False
 
     def close(self) -> None:
@@ -101,14 +101,14 @@ class Subscription:
             raise InvalidInput(f"the batch size is {most}", next="Use at least 1.")
         self._feed.hold(set())
         while True:
-            self._refuse_closed()
+            self._check_open()
             records = self._ready(most)
             self._feed.hold(
                 {TopicPartition(record.topic, record.partition) for record in records if not record.dead_letter}
             )
             try:
                 if records and (records[0].dead_letter is not None or self._is_suspect(records[0])):
-                    records = await self._examined(records)
+                    records = await self._examine(records)
                 if records:
                     return records
                 await self._fill()
@@ -136,7 +136,7 @@ class Subscription:
             TopicPartition(record.topic, record.partition): record for record in records if record.dead_letter is None
         }
         for record in last.values():
-            self._refuse_done(record)
+            self._check_not_committed(record)
         try:
             holdings = {slot: self._holding(record) for slot, record in last.items()}
             if len(last) == 1:
@@ -198,7 +198,7 @@ class Subscription:
         An exception rolls it back and counts as a failed attempt. It is not raised, so that the loop goes on.
         """
         self._group()
-        self._refuse_closed()
+        self._check_open()
         try:
             # In order of arrival: a commit includes all records before it in the partition.
             async with self._turns.setdefault(TopicPartition(record.topic, record.partition), asyncio.Lock()):
@@ -210,9 +210,9 @@ class Subscription:
                         await self.commit(record, tx=tx)
                 except Exception as error:
                     traced = not isinstance(error, HoldfastError)  # its message says what is wrong
-                    log.warning("an attempt at %s failed: %.500r", _called(record), error, exc_info=traced)
+                    log.warning("an attempt at %s failed: %.500r", _describe(record), error, exc_info=traced)
                     del self._handled[_place(record)]
-                    await self._failed(record, error)
+                    await self._count_failure(record, error)
         except BaseException:  # cancelled: not a failed attempt, but the record is not done either
             self._deliver_again(record)
             raise
@@ -226,16 +226,16 @@ class Subscription:
             try:
                 return await stack.enter_async_context(self._database.transaction())
             except (Unavailable, Overloaded) as error:
-                log.warning("%s is waiting for the database: %s", _called(record), error)
+                log.warning("%s is waiting for the database: %s", _describe(record), error)
                 await asyncio.sleep(POLL)
 
-    async def _failed(self, record: Record, error: Exception) -> None:
+    async def _count_failure(self, record: Record, error: Exception) -> None:
         try:
             await self.fail(record, error)
         except Busy:
-            log.info("%s will be delivered again, here or to another consumer", _called(record))
+            log.info("%s will be delivered again, here or to another consumer", _describe(record))
         except (Unavailable, Overloaded) as away:
-            log.warning("could not count the attempt at %s; it will be repeated: %s", _called(record), away)
+            log.warning("could not count the attempt at %s; it will be repeated: %s", _describe(record), away)
             self._deliver_again(record, POLL)
 
     def _deliver_again(self, record: Record, wait: float = 0) -> None:
@@ -274,7 +274,7 @@ class Subscription:
             return False
         return _is_at(holding, record)
 
-    async def _examined(self, records: Sequence[Record]) -> list[Record]:
+    async def _examine(self, records: Sequence[Record]) -> list[Record]:
         """Return the dead letters that are still to be redelivered, or the suspect if it gets one more trial."""
         if records[0].dead_letter is not None:
             taken = await self._group().take_redriven([record.dead_letter for record in records if record.dead_letter])
@@ -300,7 +300,7 @@ class Subscription:
             self._feed.lose(holding)
 
     async def _bury(self, holding: OwnedPartition, record: Record, error: str, attempts: int) -> None:
-        log.warning("%s is a dead letter after %d attempts: %.500r", _called(record), attempts, error)
+        log.warning("%s is a dead letter after %d attempts: %.500r", _describe(record), attempts, error)
         await self._group().bury(holding, record, error, attempts)
         _move(holding, record)
 
@@ -316,21 +316,21 @@ class Subscription:
     async def _look_for_redriven(self, positions: Positions) -> None:
         now = asyncio.get_running_loop().time()
         holdings = dict(self._feed.holdings)
-        if now < self._looked + POLL or not holdings:
+        if now < self._checked_at + POLL or not holdings:
             return
-        self._looked = now
+        self._checked_at = now
         for row in await positions.redriven(holdings):
             holding = holdings[TopicPartition(row["topic"], row["partition"])]
             self._buffer.append((holding, holding.generation, record_of(row, dead_letter=row["dead_letter"])))
 
-    def _refuse_done(self, record: Record) -> None:
+    def _check_not_committed(self, record: Record) -> None:
         holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
         if holding is None or holding.epoch != record.epoch or record.foreign:
             return
         if record.offset < holding.position:
-            raise Busy(f"{_called(record)} is already committed", next="Continue with the next one.")
+            raise Busy(f"{_describe(record)} is already committed", next="Continue with the next one.")
 
-    def _refuse_closed(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise InvalidInput("the subscription has ended", next="Use it inside `async with`, or subscribe again.")
 
@@ -342,10 +342,10 @@ class Subscription:
     def _holding(self, record: Record) -> OwnedPartition:
         holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
         if holding is None or holding.epoch != record.epoch:
-            raise lapsed(TopicPartition(record.topic, record.partition))
+            raise partition_lost(TopicPartition(record.topic, record.partition))
         if holding.generation != record.generation:
             raise Busy(
-                f"{_called(record)} cannot be committed now",
+                f"{_describe(record)} cannot be committed now",
                 why="an attempt at this record, or at an earlier one in its partition, has failed",
                 next="Skip it: it will be delivered again, in order.",
             )
@@ -366,7 +366,7 @@ def _move(holding: OwnedPartition, record: Record) -> None:
     holding.attempts, holding.failing_since, holding.deaths, holding.on_trial = 0, None, 0, False
 
 
-def _called(record: Record) -> str:
+def _describe(record: Record) -> str:
     return f"record {record.offset} of {record.topic}/{record.partition}"
 
 

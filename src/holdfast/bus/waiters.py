@@ -61,12 +61,12 @@ class Waiters:
                 log.warning("could not query completions; retrying: %s", error)
                 await asyncio.sleep(POLL)
             except asyncio.CancelledError:
-                self._leave()
+                self._fail_waiting()
                 raise
             if not self._expected:  # no await follows, so no caller can arrive in between
                 return
 
-    def _leave(self) -> None:
+    def _fail_waiting(self) -> None:
         """Fail the futures of callers that still wait: the engine is closed."""
         for future in [future for waiting in self._expected.values() for future in waiting]:
             if not future.done():

@@ -22,7 +22,7 @@ from holdfast.bus.completions import CommandAnswer, Completions
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.handlers import CurrentCommand, Handler
 from holdfast.bus.ingest import Ingest
-from holdfast.bus.lease_renewal import LeaseRenewal, kept_of
+from holdfast.bus.lease_renewal import LeaseRenewal, renew_leases
 from holdfast.bus.members import group_channel
 from holdfast.bus.notifications import POLL, Notifications, until
 from holdfast.bus.retry_policy import wait_before
@@ -63,7 +63,7 @@ class WorkerContext:
     """The objects that the workers of a tenant share."""
 
     database: Database
-    orders: CommandQueue
+    queue: CommandQueue
     completions: Completions
     ingest: Ingest
     wakes: Notifications
@@ -94,7 +94,7 @@ class Worker:
     """
 
     def __init__(
-        self, shop: WorkerContext, skills: Mapping[str, Handler], *, more: More | None = None, concurrency: int = 10
+        self, context: WorkerContext, skills: Mapping[str, Handler], *, more: More | None = None, concurrency: int = 10
     ) -> None:
         if not skills and more is None:
             raise InvalidInput("the worker has no handlers", next="Declare one with `@app.skill(...)`.")
@@ -102,14 +102,14 @@ class Worker:
             why = f"it is {concurrency!r:.100}"
             raise InvalidInput("the concurrency of the worker is invalid", why=why, next="Use an integer above zero.")
         self.name = f"{socket.gethostname()} {os.getpid()}"
-        self._shop = shop
-        self._database = shop.database
+        self._context = context
+        self._database = context.database
         self._id = uuid7()
-        self._given = dict(skills)
-        self._further = more
+        self._own_skills = dict(skills)
+        self._load_more = more
         self._skills = dict(skills)
         self._concurrency = concurrency
-        self._lease = timedelta(seconds=shop.settings.command_lease)
+        self._lease = timedelta(seconds=context.settings.command_lease)
         self._running: dict[asyncio.Task[None], ClaimedCommand] = {}
         self._woken = asyncio.Event()
         self._stack = AsyncExitStack()
@@ -119,15 +119,15 @@ class Worker:
 
     async def __aenter__(self) -> Self:
         tenant = await self._database.tenant()
-        await self._shop.orders.prepare()
-        self._shop.ingest.start()
+        await self._context.queue.prepare()
+        self._context.ingest.start()
         channels = commands_channel(tenant), group_channel(tenant, GROUP)
         async with AsyncExitStack() as stack:
-            self._woken = await stack.enter_async_context(self._shop.listen(*channels))
-            keeper = LeaseRenewal(self._shop.connect, tenant, self._lease, self._lost)
+            self._woken = await stack.enter_async_context(self._context.listen(*channels))
+            keeper = LeaseRenewal(self._context.connect, tenant, self._lease, self._lost)
             self._keeper = await stack.enter_async_context(keeper)
             await self._look()
-            stack.push_async_callback(self._vanish)
+            stack.push_async_callback(self._end_presence)
             self._start(stack, self._stay())
             every = min(SWEEP, self._lease.total_seconds() / 3)
             await stack.enter_async_context(PeriodicCall("sweep of lost commands", self.sweep, pause=every, first=0))
@@ -144,7 +144,7 @@ class Worker:
         """Stop claiming. Running commands have `grace` seconds to finish; then the rest is given back."""
         self._stopping = True
         self._woken.set()
-        await self._vanish()
+        await self._end_presence()
         if self._taking is not None:  # a running claim is not cancelled: nobody would know of its commands
             await asyncio.wait([self._taking])
         if self._running and grace > 0:
@@ -154,7 +154,7 @@ class Worker:
             self._keeper.drop(claim.id, claim.token)
             task.cancel()
         once = [claim for claim in left.values() if ONCE in claim.command.headers]
-        failing = (self._shop.completions.fail(claim.id, claim.token, STOPPED, again=False) for claim in once)
+        failing = (self._context.completions.fail(claim.id, claim.token, STOPPED, again=False) for claim in once)
         releasing = self._release([claim for claim in left.values() if ONCE not in claim.command.headers])
         await asyncio.gather(*map(_tell, (*failing, releasing)))
         if left:
@@ -192,14 +192,14 @@ class Worker:
         )
         self._more = len(rows) == free
         if any(row["passed"] for row in rows):
-            self._shop.wakes.send(commands_channel(await self._database.tenant()))
+            self._context.wakes.send(commands_channel(await self._database.tenant()))
         claims = [self._claimed(row, known) for row in rows]
         if loop.time() > asked + self._lease.total_seconds() / 3:  # something blocked the loop meanwhile
-            kept = await kept_of(self._database, {claim.id: claim.token for claim in claims}, self._lease)
+            kept = await renew_leases(self._database, {claim.id: claim.token for claim in claims}, self._lease)
             claims = [claim for claim in claims if claim.id in kept]
         for claim in claims:
             self._keeper.hold(claim.id, claim.token)
-            task = asyncio.create_task(self._do(claim), name=f"holdfast {claim.skill.name} {claim.id}")
+            task = asyncio.create_task(self._run_command(claim), name=f"holdfast {claim.skill.name} {claim.id}")
             self._running[task] = claim
             task.add_done_callback(self._done)
 
@@ -227,22 +227,22 @@ class Worker:
                 if claim.skill.is_async:
                     task.cancel()
 
-    async def _do(self, claim: ClaimedCommand) -> None:
+    async def _run_command(self, claim: ClaimedCommand) -> None:
         try:
-            result = self._shop.completions.result(await claim.skill.run(claim.command, claim.arguments))
+            result = self._context.completions.result(await claim.skill.run(claim.command, claim.arguments))
         except BaseException as error:
             if isinstance(error, GeneratorExit) or _is_cancelled():
                 raise
             await self._fail(claim, error)
         else:
             answer = CommandAnswer(claim.id, claim.token, result, None, self.name)
-            await _insist(lambda: self._shop.completions.complete(answer))
+            await _retry(lambda: self._context.completions.complete(answer))
 
     async def _fail(self, claim: ClaimedCommand, error: BaseException) -> None:
         again = not isinstance(error, HOPELESS) and FINAL not in claim.command.headers
         told, wait = error_of(error), wait_before(claim.command.attempt)
-        outcome = await _insist(
-            lambda: self._shop.completions.fail(claim.id, claim.token, told, again=again, wait=wait)
+        outcome = await _retry(
+            lambda: self._context.completions.fail(claim.id, claim.token, told, again=again, wait=wait)
         )
         log.warning(
             "attempt %d at the command %r of %s failed; %s",
@@ -259,7 +259,7 @@ class Worker:
         if claims:
             ids, tokens = [store(claim.id) for claim in claims], [claim.token for claim in claims]
             await self._database.run(sql("release_commands"), ids, tokens)
-            self._shop.wakes.send(commands_channel(await self._database.tenant()))
+            self._context.wakes.send(commands_channel(await self._database.tenant()))
 
     async def sweep(self) -> int:
         """Fail the attempts of dead workers, so that their commands are retried. Return how many there were."""
@@ -269,7 +269,9 @@ class Worker:
             error = {"code": LOST, "message": f"its worker, {row['worker']}, stopped responding"}
             log.warning("the command %s: %s", id, error["message"])
             again = FINAL not in loads(row["headers"])
-            outcome = await self._shop.completions.fail(id, row["token"], error, again=again, wait=wait, lapsed=True)
+            outcome = await self._context.completions.fail(
+                id, row["token"], error, again=again, wait=wait, lease_expired=True
+            )
             if outcome == "queued":
                 asyncio.get_running_loop().call_later(wait.total_seconds(), self._woken.set)
         return len(found)
@@ -292,22 +294,22 @@ class Worker:
 
     async def _look(self) -> bool:
         """Load the further handlers. Return whether the set of handlers changed."""
-        if self._further is None:
+        if self._load_more is None:
             return False
-        found = {**await self._further(), **self._given}
+        found = {**await self._load_more(), **self._own_skills}
         changed = found.keys() != self._skills.keys()
         self._skills = found
         if changed:
             self._woken.set()
         return changed
 
-    async def _vanish(self) -> None:
+    async def _end_presence(self) -> None:
         with contextlib.suppress(HoldfastError):  # the announcement expires by itself
             await self._database.run(sql("end_presence"), self._id)
 
     async def _tidy(self) -> None:
         """Delete commands that finished long ago."""
-        keep = timedelta(days=self._shop.settings.keep_commands_days)
+        keep = timedelta(days=self._context.settings.keep_commands_days)
         while await self._database.value(sql("forget_commands"), keep):
             pass
 
@@ -317,7 +319,7 @@ class Worker:
         return task
 
 
-async def _insist(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+async def _retry(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Run `work`, and retry it while the database is unavailable."""
     while True:
         try:

@@ -20,7 +20,7 @@ REACH_TIMEOUT = 4.0
 CHUNK = 256 * 1024
 MAVEN_TIMEOUT = 600.0
 MAVEN_STEP = 0.2
-SAID = 300  # characters of an error to quote
+MAX_ERROR_CHARACTERS = 300  # characters of an error to quote
 
 
 class DownloadCancelled(BaseException):
@@ -120,7 +120,9 @@ def _run_maven(known: KnownModel, folder: str, progress: Progress) -> None:
         if maven.wait() != 0:
             said.seek(0)
             words = said.read().decode(errors="replace").strip()
-            raise Unavailable(f"Maven did not download {known.artifact}", why=words[:SAID] or "it timed out")
+            raise Unavailable(
+                f"Maven did not download {known.artifact}", why=words[:MAX_ERROR_CHARACTERS] or "it timed out"
+            )
 
 
 def _wait(maven: subprocess.Popen[bytes]) -> None:
@@ -131,4 +133,4 @@ def _wait(maven: subprocess.Popen[bytes]) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).partition("\n")[0][:SAID]
+    return (str(error).strip() or type(error).__name__).partition("\n")[0][:MAX_ERROR_CHARACTERS]

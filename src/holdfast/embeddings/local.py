@@ -91,10 +91,10 @@ class LocalModel:
         if self._fetch and time.monotonic() >= self._fetch_after:
             files = self._store.find(self._configured)
             if files is None or (files.cached and await self._pool.run(partial(self._store.damaged, files))):
-                await self._fetch_it()
+                await self._download()
         return await self.open()
 
-    async def _fetch_it(self) -> None:
+    async def _download(self) -> None:
         self._failed_fetch, self._fetching = None, True
         try:
             await fetched(self._store, self._configured)

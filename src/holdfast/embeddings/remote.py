@@ -20,10 +20,10 @@ HARMLESS = "."  # a text that every model accepts
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_ANSWER_VALUES = 500_000  # 64 vectors of 4,096 numbers have half as many
 PAUSES = (0.25, 0.5, 1.0, 0.0)  # back-off in seconds after each attempt; for longer outages, `Supply` retries
-SAID = 300  # characters of an error response to quote
+MAX_ERROR_CHARACTERS = 300  # characters of an error response to quote
 LARGEST = 1e300  # JSON can hold integers that are too large for a float
 
-AGAIN = frozenset({408, 409, 425, 429})
+RETRYABLE = frozenset({408, 409, 425, 429})
 REFUSED_TEXT = frozenset({400, 413, 422})
 
 
@@ -51,7 +51,7 @@ class EmbeddingEndpoint:
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
                     return await self._try(data)
-            except _MayPass as failure:
+            except _Retryable as failure:
                 wait = max(failure.retry_after, random.uniform(pause / 2, pause))
                 if pause == PAUSES[-1] or time.monotonic() + wait >= deadline:
                     raise failure.error from None
@@ -74,14 +74,14 @@ class EmbeddingEndpoint:
                 while not answer.content.at_eof() and len(said) < MAX_ANSWER_BYTES:
                     said += await answer.content.read(MAX_ANSWER_BYTES)
                 if answer.status != 200:
-                    self._refuse(answer.status, said, answer.headers.get("Retry-After", ""))
+                    self._raise_status_error(answer.status, said, answer.headers.get("Retry-After", ""))
         except aiohttp.InvalidURL:
             raise BadSetting(
                 f"{self._url} is not a valid URL", next="Set memory.embedding.url to a URL like http://host:8000/v1."
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             why = str(error) or type(error).__name__
-            raise _MayPass(
+            raise _Retryable(
                 Unavailable(
                     f"the embedding endpoint {self._url} cannot be reached", why=why, next="Check memory.embedding.url."
                 )
@@ -95,12 +95,12 @@ class EmbeddingEndpoint:
                 next="Check memory.embedding.url, which ends before /embeddings, and memory.embedding.dimensions.",
             ) from None
 
-    def _refuse(self, status: int, said: bytes, retry_after: str) -> None:
-        why = said[:SAID].decode(errors="replace").strip() or "it returned no message"
+    def _raise_status_error(self, status: int, said: bytes, retry_after: str) -> None:
+        why = said[:MAX_ERROR_CHARACTERS].decode(errors="replace").strip() or "it returned no message"
         what = f"the embedding endpoint {self._url} returned {status}"
-        if status in AGAIN or status >= 500:
+        if status in RETRYABLE or status >= 500:
             wait = float(retry_after) if retry_after.isdecimal() else 0.0
-            raise _MayPass(Unavailable(what, why=why), wait)
+            raise _Retryable(Unavailable(what, why=why), wait)
         if status in REFUSED_TEXT:
             raise InvalidInput(what, why=why)
         next = "Check memory.embedding.url, memory.embedding.api_key and memory.embedding.model."
@@ -210,7 +210,7 @@ class RemoteModel:
         )
 
 
-class _MayPass(Exception):
+class _Retryable(Exception):
     """A failure that may be temporary: the request is retried."""
 
     def __init__(self, error: Unavailable, retry_after: float = 0.0) -> None:

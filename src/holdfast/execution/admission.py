@@ -42,13 +42,15 @@ class Admission:
             return ArgumentRefusal(f"{tool.name} was not called: {reason}")
         if row["aggregate_version"] == tool.version:
             return tool, arguments
-        return await self._anew(tool, arguments)
+        return await self._reload(tool, arguments)
 
     def count(self, tool: UUID, *, failed: bool, latency_ms: float) -> None:
         """Count a call of a tool."""
         self._usage.note(self._database, tool, failed=failed, latency_ms=latency_ms)
 
-    async def _anew(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Tool, Mapping[str, Any]] | ArgumentRefusal:
+    async def _reload(
+        self, tool: Tool, arguments: Mapping[str, Any]
+    ) -> tuple[Tool, Mapping[str, Any]] | ArgumentRefusal:
         """Return the changed tool. The time limit of the version that was disclosed still applies."""
         assert tool.id is not None
         found = await self._tools.current(tool.id)

@@ -30,7 +30,7 @@ class Documents:
         try:
             async with asyncio.timeout(self._timeout):
                 for _ in range(MOST + 1):
-                    answer = await self._sent(request, limit)
+                    answer = await self._send(request, limit)
                     if isinstance(answer, bytes):
                         return answer
                     request = answer
@@ -39,7 +39,7 @@ class Documents:
             raise TimedOut("the document cannot be fetched", why=why, next="Pass it as a file.") from None
         raise LimitReached("the document cannot be fetched", why=f"{url} was redirected more than {MOST} times")
 
-    async def _sent(self, request: WireRequest, limit: int) -> bytes | WireRequest:
+    async def _send(self, request: WireRequest, limit: int) -> bytes | WireRequest:
         """Return the document, or the request that a redirect asks for."""
         import aiohttp
 
@@ -52,7 +52,7 @@ class Documents:
                     if onward is not None:
                         return onward
                     if answer.status != 200:
-                        raise _refused(request.url, answer.status)
+                        raise _status_error(request.url, answer.status)
                     encoding = answer.headers.get("Content-Encoding", "")
                     return await read_body(answer.content.iter_any(), encoding=encoding, limit=limit)
             except TooLarge:
@@ -67,7 +67,7 @@ class Documents:
                 raise Unavailable(f"{request.url[:200]} cannot be fetched", why=why, next=next) from None
 
 
-def _refused(url: str, status: int) -> HoldfastError:
+def _status_error(url: str, status: int) -> HoldfastError:
     kind = NotFound if status in GONE else Unavailable if status >= 500 else InvalidInput
     next = "Check the URL, or pass the document as a file."
     return kind(f"{url[:200]} cannot be fetched", why=f"the server returned {status}", next=next, status=status)

@@ -114,7 +114,7 @@ class AllowedHosts:
             except ValueError:
                 name = _plain(place)
                 if not _NAME.fullmatch(name) or re.fullmatch(r"[\d.]+|0[xX].*", place):
-                    raise _bad_entry(entry, "it is not a name, an address or a network") from None
+                    raise _invalid_entry(entry, "it is not a name, an address or a network") from None
                 names.add((name, port))
         return cls(frozenset(names), tuple(networks))
 
@@ -152,7 +152,7 @@ class Hop:
         )
 
 
-_under_way: ContextVar[Hop] = ContextVar("holdfast_hop")
+_current_hop: ContextVar[Hop] = ContextVar("holdfast_hop")
 
 
 class RefusedAddress(OSError):
@@ -199,11 +199,11 @@ class Egress:
         hop.waits = True
         async with turns.hold(), self._turns.hold():
             hop.waits = False
-            token = _under_way.set(hop)
+            token = _current_hop.set(hop)
             try:
                 yield
             finally:
-                _under_way.reset(token)
+                _current_hop.reset(token)
 
     def _shared(self, what: str, total: int) -> Shares:
         return shared_by_tenant(self._limits, what, total, setting="execution.connections")
@@ -248,7 +248,7 @@ class Egress:
     def _socket(self, info: tuple[Any, ...]) -> socket.socket:
         """Create a socket for an address, if it may be reached. This is the last step before the connection."""
         family, kind, protocol, _, place = info
-        hop = _under_way.get(None) or Hop("")
+        hop = _current_hop.get(None) or Hop("")
         address = _address(family, place)
         if address is None or (is_private(address) and not self._allowed.permits(hop.host, address, place[1])):
             hop.refused.append(str(place[0]))
@@ -285,12 +285,12 @@ def _address(family: int, place: Sequence[Any]) -> Address | None:
 def _place(entry: str) -> tuple[str, int | None]:
     found = _ENTRY.fullmatch(entry.strip())
     if found is None:
-        raise _bad_entry(entry, "it is not a name, an address or a network")
+        raise _invalid_entry(entry, "it is not a name, an address or a network")
     port = found["port_6"] or found["port"]
     if port is not None and not 0 < int(port) < 65536:
-        raise _bad_entry(entry, "its port is out of range")
+        raise _invalid_entry(entry, "its port is out of range")
     if found["six"] and _ends_like_a_port(found["six"]):
-        raise _bad_entry(entry, "its last part may be a port")
+        raise _invalid_entry(entry, "its last part may be a port")
     return found["bracketed"] or found["six"] or found["host"], int(port) if port else None
 
 
@@ -310,7 +310,7 @@ def _network(place: str) -> Network:
     return ipaddress.IPv4Network((int(network.network_address) & 0xFFFF_FFFF, network.prefixlen - 96))
 
 
-def _bad_entry(entry: str, why: str) -> BadSetting:
+def _invalid_entry(entry: str, why: str) -> BadSetting:
     next = "Write it like wiki.lan:8080, 10.0.0.7, 10.0.0.0/8 or [::1]:8080."
     return BadSetting(f"the entry {entry[:100]!r} of execution.allow_private is invalid", why=why, next=next)
 

@@ -115,7 +115,7 @@ class EventTools:
             log.warning("the tool %s failed for %s: %s", name, command.correlation_id, trace_of(failed.error))
             raise InvalidInput(reason_of(failed.error)) from None
         if asked:
-            return await self._sendable(result, command.correlation_id, run.key)
+            return await self._fit_for_sending(result, command.correlation_id, run.key)
         if result.failed:
             raise InvalidInput(f"{name} failed", why=reason_of(InvalidInput(render(result.value).decode())))
         return result.value
@@ -128,7 +128,7 @@ class EventTools:
         declared = self._functions.get(name)
         return tool if declared is None else replace(tool, function=declared.function)
 
-    async def _sendable(self, result: Result, id: str, key: str) -> WorkerAnswer:
+    async def _fit_for_sending(self, result: Result, id: str, key: str) -> WorkerAnswer:
         """Return an answer that fits into a completion. If the result is too large, store it with the execution."""
         answer = answer_for(result, id)
         if await off_loop(answer.value, lambda: self._fits(answer)):

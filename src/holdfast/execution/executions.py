@@ -108,7 +108,7 @@ class Executions:
         self._outputs = Outputs(database)
         self._timeout = timeout
         self._max_output_bytes = max_output_bytes
-        self._held: dict[UUID, asyncio.Task[Outcome]] = {}
+        self._running: dict[UUID, asyncio.Task[Outcome]] = {}
 
     async def call(
         self,
@@ -141,7 +141,7 @@ class Executions:
         assert row is not None
         if row["outcome"] == "begun":
             return await self._make(StartedExecution(id, tool, checked, run, mode, limit, row["leased_until"]))
-        _refuse_known(row, str(key))
+        _check_known(row, str(key))
         return await self.get(row["id"])
 
     async def get(self, id: UUID) -> Execution:
@@ -206,9 +206,9 @@ class Executions:
         if row is None:
             found = await self.get(id)
             if found.run_id is not None and found.status == "running":
-                raise _of_a_run(found, "Cancel the run.")
+                raise _belongs_to_run(found, "Cancel the run.")
             return found
-        if (task := self._held.get(id)) is not None:
+        if (task := self._running.get(id)) is not None:
             task.cancel()
         if row["correlation_id"] is not None:  # the process that waits for the worker may be gone
             await self._executor.cancel(restore(row["correlation_id"]))
@@ -225,7 +225,7 @@ class Executions:
         error = None if finding == "done" else store(text)
         args = (id, finding, {"text": text, "result": None, "decided_by": by}, error)
         if not await self._database.run(sql("decide_execution"), *args):
-            raise _decided(await self.get(id))
+            raise _not_undecided(await self.get(id))
         return await self.get(id)
 
     async def _again(self, found: Execution) -> Execution:
@@ -242,12 +242,12 @@ class Executions:
         lease = timedelta(seconds=limit) + GRANTED
         leased_until = await self._database.value(sql("begin_anew"), found.id, lease, correlation)
         if leased_until is None:
-            raise _decided(await self.get(found.id))
+            raise _not_undecided(await self.get(found.id))
         return await self._make(StartedExecution(found.id, tool, checked, run, mode, limit, leased_until))
 
     async def _make(self, begun: StartedExecution) -> Execution:
         """Make a recorded call, and store its outcome."""
-        work = self._held[begun.id] = asyncio.create_task(self._run(begun), name=f"execution {begun.id}")
+        work = self._running[begun.id] = asyncio.create_task(self._run(begun), name=f"execution {begun.id}")
         self._background.start(("executions", id(self)), self._stop_unwanted)
         try:
             await asyncio.wait({work})
@@ -257,7 +257,7 @@ class Executions:
             await self._end(begun, None)
             raise
         finally:
-            self._held.pop(begun.id, None)
+            self._running.pop(begun.id, None)
         if work.cancelled():  # its row already says so
             return await self.get(begun.id)
         error = work.exception()
@@ -308,7 +308,7 @@ class Executions:
         """Poll for cancelled executions and stop their tasks, as long as any call is in progress."""
         while True:
             await asyncio.sleep(LOOK)
-            held = dict(self._held)
+            held = dict(self._running)
             if not held:
                 return
             try:
@@ -359,7 +359,7 @@ def _execution(row: Row) -> Execution:
     )
 
 
-def _refuse_known(row: Row, key: str) -> None:
+def _check_known(row: Row, key: str) -> None:
     """Raise an error if the key belongs to another call, or if its call is running or has an unknown outcome."""
     details = {"execution_id": str(row["id"])}
     if row["outcome"] == "another":
@@ -386,9 +386,9 @@ def _refuse_known(row: Row, key: str) -> None:
         )
 
 
-def _decided(found: Execution) -> HoldfastError:
+def _not_undecided(found: Execution) -> HoldfastError:
     if found.run_id is not None:
-        return _of_a_run(found, "Decide it as an approval: see `holdfast approvals`.")
+        return _belongs_to_run(found, "Decide it as an approval: see `holdfast approvals`.")
     return Conflict(
         f"the execution {found.id} needs no decision",
         expected=0,
@@ -398,7 +398,7 @@ def _decided(found: Execution) -> HoldfastError:
     )
 
 
-def _of_a_run(found: Execution, next: str) -> InvalidInput:
+def _belongs_to_run(found: Execution, next: str) -> InvalidInput:
     return InvalidInput(f"the execution {found.id} is part of the run {found.run_id}", next=next)
 
 

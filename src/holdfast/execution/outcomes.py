@@ -115,7 +115,7 @@ async def outcome_of(
             result: Result = await _in_time(work, timeout=timeout, next=next)
         else:
             result = await finished(work, timeout=timeout, name=f"the tool {tool.name}", next=next)
-        text, kept, whole, kind, short = await off_loop(result.value, lambda: _told(result, max_output_bytes))
+        text, kept, whole, kind, short = await off_loop(result.value, lambda: _render_result(result, max_output_bytes))
     except Failed as failed:
         error = failed.error
         if isinstance(error, InputRequired):
@@ -162,14 +162,14 @@ async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None,
     Only the caller's cancellation is raised as such. Code that does not stop when it is cancelled is abandoned. `next`
     is the advice in the time-out's error.
     """
-    task = asyncio.ensure_future(_guarded(work))
+    task = asyncio.ensure_future(_without_exit(work))
     try:
         await asyncio.wait({task}, timeout=timeout)
         in_time = task.done()
     finally:
         await _end(task, name)
     if not in_time:
-        raise Failed(_late(timeout, next))
+        raise Failed(_timed_out(timeout, next))
     try:
         return task.result()
     except BaseException as error:  # raised by the code: nothing is awaited here
@@ -183,14 +183,14 @@ async def _in_time(work: Callable[[], Awaitable[Any]], *, timeout: float, next: 
         async with limit:
             return await work()
     except Exception as error:
-        raise Failed(_late(timeout, next) if limit.expired() else error) from error
+        raise Failed(_timed_out(timeout, next) if limit.expired() else error) from error
 
 
-def _late(timeout: float | None, next: str) -> TimedOut:
+def _timed_out(timeout: float | None, next: str) -> TimedOut:
     return TimedOut(f"it exceeded its timeout of {timeout:g} seconds", next=next)
 
 
-async def _guarded(work: Callable[[], Awaitable[Any]]) -> Any:
+async def _without_exit(work: Callable[[], Awaitable[Any]]) -> Any:
     try:
         return await work()
     except (SystemExit, KeyboardInterrupt) as error:  # raised in a task, it would end the process
@@ -216,12 +216,12 @@ async def off_loop(value: Any, work: Callable[[], Any]) -> Any:
     return await run_in_worker(work)
 
 
-def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]:
+def _render_result(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]:
     """Return the text for the model, the result to store, the whole output if that is more, and its content type.
 
     The last value says whether the text is less than the whole result.
     """
-    plain, data = (result.value, _bytes_of(result.value)) if result.plain else _written(result.value)
+    plain, data = (result.value, _bytes_of(result.value)) if result.plain else _to_json(result.value)
     kept, whole, kind = plain, result.whole, result.content_type
     if len(data) > MAX_RESULT_BYTES:
         kept = _cut(data, MAX_RESULT_BYTES)
@@ -239,10 +239,10 @@ def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]
 
 def plain_of(value: Any) -> Any:
     """Convert a result to JSON types. Raise InvalidInput with the reason if that is impossible."""
-    return _written(value)[0]
+    return _to_json(value)[0]
 
 
-def _written(value: Any) -> tuple[Any, bytes]:
+def _to_json(value: Any) -> tuple[Any, bytes]:
     """Convert a result to JSON types. Return it with its bytes: a string's own, or those of its JSON."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True, builtin_types=(bytes, bytearray, memoryview))

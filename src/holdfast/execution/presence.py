@@ -29,7 +29,7 @@ class ToolPresence:
         asking = self._asking.get(name)
         if asking is None:  # one query for all callers that wait
             asking = self._asking[name] = asyncio.create_task(self._ask(name), name="presence of workers")
-            asking.add_done_callback(lambda ended: self._answered(name, ended))
+            asking.add_done_callback(lambda ended: self._store_answer(name, ended))
         return await asyncio.shield(asking)
 
     async def _ask(self, name: str) -> bool:
@@ -40,7 +40,7 @@ class ToolPresence:
         self._known[name] = asked, served
         return served
 
-    def _answered(self, name: str, ended: "asyncio.Task[bool]") -> None:
+    def _store_answer(self, name: str, ended: "asyncio.Task[bool]") -> None:
         del self._asking[name]
         if not ended.cancelled():
             ended.exception()  # retrieved, so that asyncio does not log it: the callers have received it

@@ -133,7 +133,7 @@ class WorkerRunner:
             except AlreadyExists:  # the tool was changed since: the command that was sent counts
                 answer = await self._commands.result(id, timeout=left)
         except TimedOut:
-            answer = await self._too_late(id, tool, timeout)
+            answer = await self._cancel_late(id, tool, timeout)
         return await result_of(answer, id, self._outputs, kept_by=correlation_id(run.key))
 
     async def _refuse_untaken(self, id: str, tool: Tool) -> None:
@@ -147,7 +147,7 @@ class WorkerRunner:
         if command.state == CANCELLED:
             raise NotTaken
 
-    async def _too_late(self, id: str, tool: Tool, timeout: float) -> Any:
+    async def _cancel_late(self, id: str, tool: Tool, timeout: float) -> Any:
         """Cancel a command that takes too long, and raise an error. If it has just been answered, return the answer."""
         command = await self._commands.cancel(id)
         if command.state != CANCELLED:

@@ -82,54 +82,54 @@ class AnswerStream:
         return "".join(self._thinking)
 
     async def receive(
-        self, model: Model, request: ModelRequest, handing: PieceForwarder, patience: AnswerTimeouts
+        self, model: Model, request: ModelRequest, forwarder: PieceForwarder, timeouts: AnswerTimeouts
     ) -> Stop:
         """Receive the answer to its end."""
-        limit = patience.first
+        limit = timeouts.first
         async with aclosing(model.stream(request)) as pieces:
             while True:
                 try:
-                    async with asyncio.timeout(min(limit, patience.left())):
+                    async with asyncio.timeout(min(limit, timeouts.left())):
                         piece = await anext(pieces)
                 except TimeoutError:
-                    raise _late(model.name, limit, patience) from None
+                    raise _late(model.name, limit, timeouts) from None
                 except StopAsyncIteration:
                     raise _failed(
                         model.name, "broke off its answer", "the stream ended without a stop reason", retryable=True
                     ) from None
                 if isinstance(piece, Stop):
                     return piece
-                self._take(piece, handing)
+                self._take(piece, forwarder)
                 if self._size > MAX_SIZE:
                     raise _failed(
                         model.name, "sent an answer that is too long", f"it has more than {MAX_SIZE} characters"
                     )
-                limit = patience.between
+                limit = timeouts.between
 
-    def _take(self, piece: Piece, handing: PieceForwarder) -> None:
+    def _take(self, piece: Piece, forwarder: PieceForwarder) -> None:
         match piece:
             case TextPiece(text):
                 self._text.append(text)
                 self._size += len(text)
-                handing.give(piece)
+                forwarder.give(piece)
             case ThinkingPiece(text):
                 self._thinking.append(text)
                 self._size += len(text)
-                handing.give(piece)
+                forwarder.give(piece)
             case CallPiece(call):
                 self.calls.append(call)
                 self._size += len(call.arguments)
-                handing.give(piece)
+                forwarder.give(piece)
             case TokenUsage():
                 self.usage = piece
             case WritingPiece() | Stop():
                 pass
 
 
-def _late(model: str, limit: float, patience: AnswerTimeouts) -> ModelFailed:
-    if patience.left() <= 0:
+def _late(model: str, limit: float, timeouts: AnswerTimeouts) -> ModelFailed:
+    if timeouts.left() <= 0:
         what, setting = "did not finish its answer in time", "llm.timeout"
-    elif limit == patience.first:
+    elif limit == timeouts.first:
         what, setting = f"did not start to answer within {limit:g} s", "llm.first_token_timeout"
     else:
         what, setting = f"sent nothing for {limit:g} s", "llm.token_timeout"

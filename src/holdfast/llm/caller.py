@@ -32,7 +32,7 @@ PER_MESSAGE = 4  # tokens of a message besides its text
 SETTING = "llm.concurrency"
 KEPT_MODELS = 100  # of agents that are cached: users who store agents can name any number
 
-ALONE = (
+OFFLINE_HINT = (
     "the offline model answers, using only tools, memories and notes; set HOLDFAST_LLM__MODEL to use a language model"
 )
 
@@ -76,7 +76,7 @@ class Caller:
     def state(self) -> tuple[Literal["ok", "reduced"], str]:
         """Whether a language model answers, judging by the last call; if not, why, and what to do."""
         if self.is_offline():
-            return "reduced", ALONE
+            return "reduced", OFFLINE_HINT
         missing = missing_key(self.model_name, self._settings)
         if self._failure is None and missing is not None:
             return "reduced", f"the model {self.model_name} has no API key; set {missing}"
@@ -105,7 +105,7 @@ class Caller:
         if given, is called, the earlier pieces are void, and the answer starts again. Without it, `ModelFailed` is
         raised, and its `retryable` says whether another try may help.
         """
-        handing = PieceForwarder(on_piece, on_restart)
+        forwarder = PieceForwarder(on_piece, on_restart)
         deadline = time.monotonic() + self._settings.timeout
         names = dict.fromkeys([model or self.model_name, *self._names[1:]])
         failures: list[ModelFailed] = []
@@ -113,11 +113,11 @@ class Caller:
             if failures:
                 log.warning("%s; falling back to %s", failures[-1], name)
             try:
-                reply = await self._ask(self._open(name), request, handing, deadline)
+                reply = await self._ask(self._open(name), request, forwarder, deadline)
             except ModelFailed as failure:
                 failures.append(failure)
-                if len(failures) == len(names) or not handing.may_restart():
-                    self._failure = _together(failures)
+                if len(failures) == len(names) or not forwarder.may_restart():
+                    self._failure = _combine(failures)
                     raise self._failure from None
             else:
                 self._failure = None
@@ -132,10 +132,10 @@ class Caller:
                 self._named.popitem(last=False)
         return known[name]
 
-    async def _ask(self, model: Model, request: ModelRequest, handing: PieceForwarder, deadline: float) -> ModelReply:
+    async def _ask(self, model: Model, request: ModelRequest, forwarder: PieceForwarder, deadline: float) -> ModelReply:
         """Return the answer of one model, with retries."""
         settings = self._settings
-        patience = AnswerTimeouts(settings.first_token_timeout, settings.token_timeout, deadline)
+        timeouts = AnswerTimeouts(settings.first_token_timeout, settings.token_timeout, deadline)
         request = msgspec.structs.replace(
             request,
             max_tokens=request.max_tokens or settings.max_output_tokens,
@@ -144,14 +144,14 @@ class Caller:
         for attempt in range(settings.attempts):
             answer = AnswerStream()
             try:
-                async with self._slot(model.name, patience):
-                    stop = await answer.receive(model, request, handing, patience)
+                async with self._wait_for_slot(model.name, timeouts):
+                    stop = await answer.receive(model, request, forwarder, timeouts)
             except ModelFailed as failure:
                 pause = _pause(failure, attempt)
                 last = attempt + 1 == settings.attempts
-                if last or not failure.retryable or pause > min(LONGEST_RETRY_AFTER, patience.left()):
+                if last or not failure.retryable or pause > min(LONGEST_RETRY_AFTER, timeouts.left()):
                     raise
-                if not handing.may_restart():
+                if not forwarder.may_restart():
                     raise
                 log.warning("%s; retrying in %.1f s", failure, pause)
                 await asyncio.sleep(pause)
@@ -169,10 +169,10 @@ class Caller:
         raise AssertionError("the last attempt returns or raises")
 
     @asynccontextmanager
-    async def _slot(self, model: str, patience: AnswerTimeouts) -> AsyncGenerator[None]:
+    async def _wait_for_slot(self, model: str, timeouts: AnswerTimeouts) -> AsyncGenerator[None]:
         holder = current_holder()
         try:
-            await self._slots.wait(holder, patience.left())
+            await self._slots.wait(holder, timeouts.left())
         except Overloaded as error:
             raise ModelFailed(
                 f"the model {model} was not called",
@@ -202,7 +202,7 @@ def _pause(failure: ModelFailed, attempt: int) -> float:
     return failure.retry_after + random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt))
 
 
-def _together(failures: Sequence[ModelFailed]) -> ModelFailed:
+def _combine(failures: Sequence[ModelFailed]) -> ModelFailed:
     last = failures[-1]
     if len(failures) == 1:
         return last

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 PIECE = 16 * 1024  # bytes of an answer that are parsed at a time
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_REFUSAL_BYTES = 64 * 1024
-SAID = 300  # characters of the server's error message
+MAX_ERROR_CHARACTERS = 300  # characters of the server's error message
 
-AGAIN = frozenset({408, 409, 425, 429})
+RETRYABLE = frozenset({408, 409, 425, 429})
 # Errors that a retry does not fix, even if the status suggests one.
-FOR_GOOD = re.compile(
+PERMANENT = re.compile(
     "insufficient_quota|invalid_api_key|invalid_request|authentication|permission|not_found|too_large|billing"
 )
 CONTEXT = re.compile("context_length|context length|context window|prompt is too long|too many tokens", re.IGNORECASE)
@@ -96,7 +96,7 @@ class ModelEndpoint:
         size = 0
         try:
             async with self._connections.session().post(
-                self._url, data=_encoded(body), headers=headers, allow_redirects=False
+                self._url, data=_encode(body), headers=headers, allow_redirects=False
             ) as answer:
                 await self._check(answer)
                 async for data in answer.content.iter_any():
@@ -144,8 +144,8 @@ class ModelEndpoint:
             code = fields.get("code", fields.get("status"))
             status = code if type(code) is int and 400 <= code <= 599 else None
         message = " ".join(str(fields.get("message") or kinds.strip() or "it returned no message").split())
-        message = self._without_key(message)[:SAID]
-        retryable = (status is None or status in AGAIN or status >= 500) and not FOR_GOOD.search(kinds)
+        message = self._without_key(message)[:MAX_ERROR_CHARACTERS]
+        retryable = (status is None or status in RETRYABLE or status >= 500) and not PERMANENT.search(kinds)
         what = "returned an error" if status is None else f"returned {status}"
         return self._failed(
             what,
@@ -166,7 +166,7 @@ class ModelEndpoint:
         said = await answer.content.read(MAX_REFUSAL_BYTES)
         while len(said) < MAX_REFUSAL_BYTES and not answer.content.at_eof():
             said += await answer.content.read(MAX_REFUSAL_BYTES)
-        told = _told(answer.content_type, said)
+        told = _parse_error(answer.content_type, said)
         if answer.status != 200:
             raise self.refusal(told, status=answer.status, retry_after=_seconds(answer.headers))
         if isinstance(told, dict) and "error" in told:
@@ -216,20 +216,20 @@ class ModelEndpoint:
         )
 
 
-def _encoded(body: Mapping[str, object]) -> bytes:
+def _encode(body: Mapping[str, object]) -> bytes:
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:  # a lone surrogate, which no provider accepts
         return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
-def _told(kind: str, said: bytes) -> object:
+def _parse_error(kind: str, said: bytes) -> object:
     try:
         return parse(said)
     except HoldfastError:
         if kind == "text/html":
             return "an HTML page, which proxies and wrong URLs return"
-        return said[: 4 * SAID].decode(errors="replace")
+        return said[: 4 * MAX_ERROR_CHARACTERS].decode(errors="replace")
 
 
 def _seconds(headers: Mapping[str, str]) -> float:

@@ -47,7 +47,7 @@ def is_chinese(text: str) -> bool:
     return _HAN.search(text) is not None
 
 
-def said_back(text: str) -> str:
+def swap_person(text: str) -> str:
     """Turn a user's words around, to repeat them to the user: "my name is Ann" becomes "your name is Ann"."""
     turned = _PRONOUN.sub(lambda found: _TO_YOU[found[0].lower()], text.replace("\u2019", "'"))
     return turned.strip()

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from holdfast.core.sentences import sentences
 from holdfast.core.text import render
-from holdfast.llm.language_rules import is_chinese, said_back, verbs, words
+from holdfast.llm.language_rules import is_chinese, swap_person, verbs, words
 from holdfast.llm.model import CallPiece, ChatMessage, ModelRequest, Piece, Stop, TextPiece, ToolCall, ToolSpec
 from holdfast.llm.tool_matching import READ, MissingArguments, ToolMatch, fitting, lacking, parameter
 from holdfast.llm.user_facts import lasting_part
@@ -165,16 +165,16 @@ def _answer(request: ModelRequest, asked: str, turn: Sequence[ChatMessage]) -> s
     """Return the text of an answer that calls no tool."""
     phrases = CHINESE if is_chinese(asked) else ENGLISH
     tools = _callable(request)
-    told, kept = _told(turn, phrases), _acknowledged(request, asked, phrases)
+    told, kept = _tool_results(turn, phrases), _acknowledge(request, asked, phrases)
     if told or (kept and not any(mark in asked for mark in QUESTIONS)):
         return "\n".join(filter(None, [told, kept]))
     if _ABILITIES.fullmatch(asked):
         return _abilities(request, phrases)
     said = (
-        _asked_back(asked, tools, phrases)
-        or _lacked(lacking(asked, tools, ordered=True), phrases)
+        _ask_back(asked, tools, phrases)
+        or _name_missing(lacking(asked, tools, ordered=True), phrases)
         or _cited(request.messages, asked, phrases)
-        or _lacked(lacking(asked, tools, ordered=False), phrases)
+        or _name_missing(lacking(asked, tools, ordered=False), phrases)
     )
     return "\n".join(filter(None, [said, kept])) or _ignorant(asked, phrases)
 
@@ -213,19 +213,19 @@ def _calls(request: ModelRequest, asked: str, *, may_load: bool) -> list[ToolCal
     return [] if skill is None else [ToolCall(f"call_{place}_0", USE_SKILL, render({"name": skill}).decode())]
 
 
-def _acknowledged(request: ModelRequest, asked: str, phrases: Phrases) -> str:
+def _acknowledge(request: ModelRequest, asked: str, phrases: Phrases) -> str:
     """Return an acknowledgement that repeats what the user said about themselves; empty if they said nothing."""
     fact = lasting_part(asked)
     if not fact:
         return ""
     has_memory = any(tool.name == REMEMBER for tool in request.tools)
-    return (phrases.kept if has_memory else phrases.heard).format(said_back(fact))
+    return (phrases.kept if has_memory else phrases.heard).format(swap_person(fact))
 
 
 def _abilities(request: ModelRequest, phrases: Phrases) -> str:
     """Return what the agent can do, with a line for each tool and each skill."""
     tools = [tool for tool in _callable(request) if tool.name not in MEMORY]
-    skills = _listed(request.messages)
+    skills = _skills_in(request.messages)
     lines = [phrases.tools, *(_ability(tool.name, tool.description, phrases) for tool in tools)] if tools else []
     lines += [phrases.skills, *(_ability(name, about, phrases) for name, about in skills)] if skills else []
     lines += [] if lines else [phrases.without]
@@ -240,7 +240,7 @@ def _ability(name: str, about: str, phrases: Phrases) -> str:
     return f"- {name}" + (phrases.colon + (text if len(text) <= LINE else text[: LINE - 1] + "…") if text else "")
 
 
-def _asked_back(asked: str, tools: Sequence[ToolSpec], phrases: Phrases) -> str:
+def _ask_back(asked: str, tools: Sequence[ToolSpec], phrases: Phrases) -> str:
     """If a tool may change something and an argument is a guess, return what the user has to say to confirm it."""
     fit = fitting(asked, tools)
     if fit is None or fit.may_be_called:
@@ -253,7 +253,7 @@ def _order(fit: ToolMatch) -> str:
     return f"{fit.tool.name} {given}"
 
 
-def _lacked(lack: MissingArguments | None, phrases: Phrases) -> str:
+def _name_missing(lack: MissingArguments | None, phrases: Phrases) -> str:
     """Return a request for the missing arguments of a tool."""
     if lack is None:
         return ""
@@ -265,7 +265,7 @@ def _lacked(lack: MissingArguments | None, phrases: Phrases) -> str:
     return phrases.missing.format(lack.tool.name, ", ".join(needed), example)
 
 
-def _listed(messages: Sequence[ChatMessage]) -> list[tuple[str, str]]:
+def _skills_in(messages: Sequence[ChatMessage]) -> list[tuple[str, str]]:
     """Return the skills that the prompt lists, with their descriptions."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     return [line for part in _SKILLS.findall(system) for line in _LINE.findall(part)]
@@ -276,13 +276,13 @@ def _skill(messages: Sequence[ChatMessage], asked: str) -> str | None:
     system = "\n".join(message.content for message in messages if message.role == "system")
     loaded = set(_LOADED.findall(system))
     question = words(asked)
-    listed = _listed(messages)
+    listed = _skills_in(messages)
     shared = {name: len(question & words(f"{name} {about}")) for name, about in listed if name not in loaded}
     best = max(shared, key=lambda name: shared[name], default=None)
     return best if best is not None and shared[best] else None
 
 
-def _told(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
+def _tool_results(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
     """Return the results of tools in this turn, except those of loading a skill."""
     names = {call.id: call.name for message in turn for call in message.calls}
     lines: list[str] = []
@@ -292,7 +292,7 @@ def _told(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
             given = message.content.strip()
             given = given if len(given) <= SHOWN else given[:SHOWN] + phrases.cut
             if name == REMEMBER and given.startswith(REMEMBERED):
-                lines.append(phrases.kept.format(said_back(given.removeprefix(REMEMBERED))))
+                lines.append(phrases.kept.format(swap_person(given.removeprefix(REMEMBERED))))
                 continue
             lines.append(phrases.gave.format(name, given) if given else phrases.nothing.format(name))
     return "\n".join(lines)

@@ -126,11 +126,11 @@ def is_lasting(text: str) -> bool:
 def lasting_part(text: str) -> str | None:
     """Return the sentences that are worth remembering, without introductory words; None if there are none."""
     plain = _FENCED.sub("\n", text[:MAX_TEXT])
-    kept = [part for sentence in sentences(plain) if (part := _kept(sentence)) is not None]
+    kept = [part for sentence in sentences(plain) if (part := _keep_fact(sentence)) is not None]
     return " ".join(kept) or None
 
 
-def _kept(sentence: str) -> str | None:
+def _keep_fact(sentence: str) -> str | None:
     if len(sentence) > MAX_SENTENCE or _CODE.search(sentence):
         return None
     opening = _OPENING.match(sentence)

@@ -44,7 +44,7 @@ class Bridge:
         self._most = most
         self._most_bytes = most_bytes
         self._loop = asyncio.get_running_loop()
-        self._orders: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
         self._outstanding = self._outstanding_bytes = 0  # handed over and not yet taken; guarded by `_room`
         self._room = threading.Condition()
         self._stopping = threading.Event()
@@ -81,7 +81,7 @@ class Bridge:
     def begin(self, places: Mapping[Place, StartPosition]) -> None:
         """Start reading partitions."""
 
-        def order(consumer: Consumer) -> None:
+        def request(consumer: Consumer) -> None:
             self._assigned.update(places)
             self._generations.update({place: start.generation for place, start in places.items()})
             later = {place: start for place, start in places.items() if start.wait}
@@ -94,25 +94,25 @@ class Bridge:
             consumer.pause([TopicPartition(*place) for place in later])
             self._waiting.update(later)
             for place, start in later.items():
-                self._put_later(start.wait, self._resumption(place, start.generation))
+                self._request_later(start.wait, self._resumption(place, start.generation))
 
-        self._orders.put(order)
+        self._requests.put(request)
 
     def end(self, places: Sequence[Place]) -> None:
         """Stop reading these partitions."""
 
-        def order(consumer: Consumer) -> None:
+        def request(consumer: Consumer) -> None:
             self._lanes.drop(places)
             for known in (self._assigned, self._waiting, self._paused):
                 known.difference_update(places)
             consumer.incremental_unassign([TopicPartition(*place) for place in places])
 
-        self._orders.put(order)
+        self._requests.put(request)
 
     def seek(self, place: Place, offset: int, generation: int, wait: float) -> None:
         """Read a partition again from an offset, after `wait` seconds. The records have the new generation."""
 
-        def order(consumer: Consumer) -> None:
+        def request(consumer: Consumer) -> None:
             if place not in self._assigned or generation < self._generations[place]:
                 return  # the order is for an earlier assignment
             self._generations[place] = generation
@@ -121,17 +121,17 @@ class Bridge:
             try:
                 consumer.pause([TopicPartition(*place)])
                 consumer.seek(TopicPartition(*place, offset))
-                self._put_later(wait, self._resumption(place, generation))
+                self._request_later(wait, self._resumption(place, generation))
             except KafkaException:  # the client has not started to read it yet
-                self._put_later(REST, order)
+                self._request_later(REST, request)
 
-        self._orders.put(order)
+        self._requests.put(request)
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
         """Commit offsets to the broker, only for its own tools: nothing depends on them."""
         if offsets:
             places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
-            self._orders.put(lambda consumer: consumer.commit(offsets=places, asynchronous=True))
+            self._requests.put(lambda consumer: consumer.commit(offsets=places, asynchronous=True))
 
     def _resumption(self, place: Place, generation: int) -> Callable[[Consumer], None]:
         def resume(consumer: Consumer) -> None:
@@ -142,14 +142,14 @@ class Bridge:
 
         return resume
 
-    def _put_later(self, wait: float, order: Callable[[Consumer], None]) -> None:
-        self._loop.call_soon_threadsafe(self._loop.call_later, wait, self._orders.put, order)
+    def _request_later(self, wait: float, request: Callable[[Consumer], None]) -> None:
+        self._loop.call_soon_threadsafe(self._loop.call_later, wait, self._requests.put, request)
 
     def _run(self) -> None:
         consumer = self._consumer
         try:
             while not self._stopping.is_set():
-                self._obey(consumer)
+                self._run_requests(consumer)
                 self._wait_for_room()
                 if self._may_read():
                     self._read(consumer)
@@ -197,10 +197,10 @@ class Bridge:
             self._outstanding_bytes += sum(arrival.bytes for _, _, arrival in batch)
         self._loop.call_soon_threadsafe(self._arrived, batch)
 
-    def _obey(self, consumer: Consumer) -> None:
-        while not self._orders.empty():
+    def _run_requests(self, consumer: Consumer) -> None:
+        while not self._requests.empty():
             try:
-                self._orders.get()(consumer)
+                self._requests.get()(consumer)
             except KafkaException as error:  # usually, the partition is no longer assigned
                 log.debug("the Kafka consumer could not run a request: %s", error)
 

@@ -208,13 +208,13 @@ class Broker:
         """Return when the record at an offset of each partition, or the first one after it, was published."""
         return await asyncio.to_thread(self._times, offsets, timeout)
 
-    def silent(self) -> Unavailable:
+    def timeout_error(self) -> Unavailable:
         """Return the error for a broker that does not answer."""
-        return self._away("it does not respond")
+        return self._unavailable("it does not respond")
 
     def refuses(self, error: KafkaError) -> Unavailable:
         """Return the error for a record that the broker did not take."""
-        return self._away(error.str())
+        return self._unavailable(error.str())
 
     async def check(self) -> str:
         """Check that the broker answers, and describe it, for `holdfast doctor`."""
@@ -225,7 +225,7 @@ class Broker:
             try:
                 found = admin.list_topics(timeout=TIMEOUT)
             except KafkaException as error:
-                raise self._away(reason(error)) from error
+                raise self._unavailable(reason(error)) from error
             return f"brokers: {len(found.brokers)}, topics: {len(found.topics)}"
 
     def _partitions(self, topics: Sequence[str]) -> dict[str, int]:
@@ -237,7 +237,7 @@ class Broker:
                     found[topic] = len(answer.result().partitions)
                 except KafkaException as error:
                     if _code(error) < 0:  # an error of the client, not of the broker
-                        raise self._away(reason(error)) from error
+                        raise self._unavailable(reason(error)) from error
         return found
 
     def _offsets(self, wanted: Mapping[Place, int]) -> dict[Place, int]:
@@ -253,7 +253,7 @@ class Broker:
                 self._list_offsets(dict.fromkeys(places, end), timeout) for end in (OFFSET_BEGINNING, OFFSET_END)
             )
         except KafkaException as error:
-            raise self._away(reason(error)) from error
+            raise self._unavailable(reason(error)) from error
         return {place: Range(begins[place], ends[place]) for place in places if place in begins and place in ends}
 
     def _list_offsets(self, wanted: Mapping[Place, int], timeout: float) -> dict[Place, int]:
@@ -294,7 +294,7 @@ class Broker:
                 admin.create_topics([new], request_timeout=TIMEOUT)[topic].result()
             except KafkaException as error:
                 if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise self._away(reason(error), refused=_code(error) > 0) from error
+                    raise self._unavailable(reason(error), refused=_code(error) > 0) from error
                 self._widen(admin, topic, partitions)
 
     def _widen(self, admin: Any, topic: str, partitions: int) -> None:
@@ -303,7 +303,7 @@ class Broker:
             if len(found.topics[topic].partitions) < partitions:
                 admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=TIMEOUT)[topic].result()
         except KafkaException as error:
-            raise self._away(reason(error), refused=_code(error) > 0) from error
+            raise self._unavailable(reason(error), refused=_code(error) > 0) from error
 
     def _shared_settings(self, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return self.client({"error_cb": self.complaints.add, **(settings or {})})
@@ -325,7 +325,7 @@ class Broker:
             if file and not Path(file).exists():
                 raise BadSetting(f"bus.{key} is {file}, and this file does not exist", key=f"bus.{key}")
 
-    def _away(self, why: str, *, refused: bool = False) -> Unavailable:
+    def _unavailable(self, why: str, *, refused: bool = False) -> Unavailable:
         self._admin.listen()
         self._reader.listen()
         complaint = "" if refused else self.complaints.recent

@@ -57,20 +57,20 @@ class KafkaFeed:
         self._broker = broker
         self._names = {broker.name(tenant, topic): topic for topic in reading.topics}
         self._group = broker.name(tenant, group)
-        self._unpacking = Unpacker(database, reading, self.positions, self._made_again)
+        self._unpacker = Unpacker(database, reading, self.positions, self._lose_topic)
         self._partitions = OwnedPartitions(database, self.positions, reading, listen, wakes, self)
         self._held = self._partitions.held
         self._generations = itertools.count(1)
         self._starts: dict[TopicPartition, int] = {}  # the Kafka offset at which reading began
         self._waiting: deque[tuple[OwnedPartition, int, IncomingRecord]] = deque()
         self._unpacked: list[tuple[OwnedPartition, int, Record]] = []
-        self._heard: dict[TopicPartition, float] = {}  # when its last record arrived, by the loop's clock
-        self._asked = 0.0
+        self._last_arrivals: dict[TopicPartition, float] = {}  # when its last record arrived, by the loop's clock
+        self._asked_at = 0.0
         self._arrived = asyncio.Event()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        topics = await self._unpacking.begin()
+        topics = await self._unpacker.begin()
         for topic, partitions in topics.items():
             with contextlib.suppress(Unavailable):  # the relay creates them when the broker is back
                 await self._broker.ensure(self._broker_topic(topic), partitions)
@@ -141,7 +141,7 @@ class KafkaFeed:
             holding.generation = next(self._generations)
             holding.passed = max(known, 0)  # nothing before it is unread
             self._starts[holding.slot] = start
-            self._heard[holding.slot] = now
+            self._last_arrivals[holding.slot] = now
             beginnings[place] = StartPosition(start, holding.generation, max(holding.retry_at - now, 0))
         self._bridge.begin(beginnings)
 
@@ -151,7 +151,7 @@ class KafkaFeed:
 
     async def renewed(self) -> None:
         """Move positions past skipped arrivals, and commit the positions to the broker."""
-        await self._pass()
+        await self._skip_arrivals()
         known = {self._place(slot): h.broker_position for slot, h in self._held.items()}
         self._bridge.commit({place: offset for place, offset in known.items() if offset is not None})
 
@@ -182,7 +182,7 @@ class KafkaFeed:
     def _from_start(self, holding: OwnedPartition) -> bool:
         return holding.position == 0 and self._reading.start == "start"
 
-    async def _pass(self) -> None:
+    async def _skip_arrivals(self) -> None:
         """Move positions on Kafka past arrivals for which no record was delivered, if all records before are done."""
         done = [
             holding
@@ -205,7 +205,7 @@ class KafkaFeed:
                 unknown.append(arrival)
             else:
                 self._waiting.append((holding, generation, arrival))
-                self._heard[holding.slot] = now
+                self._last_arrivals[holding.slot] = now
         self._bridge.taken(len(unknown), sum(arrival.bytes for arrival in unknown))
         self._arrived.set()
 
@@ -216,7 +216,7 @@ class KafkaFeed:
             while self._waiting and len(self._unpacked) < self._reading.batch and size < self._reading.batch_bytes:
                 holding, generation, arrival = self._waiting[0]
                 if self._is_current(holding, generation):
-                    found, whole = await self._unpacking.unpack(holding, arrival)
+                    found, whole = await self._unpacker.unpack(holding, arrival)
                     self._unpacked += [(holding, generation, record) for record in found]
                     if not whole:
                         break
@@ -242,20 +242,20 @@ class KafkaFeed:
         While there are any, it asks again at the next call.
         """
         now = asyncio.get_running_loop().time()
-        if now < self._asked + OVERDUE:
+        if now < self._asked_at + OVERDUE:
             return
         coming = {holding.slot for holding, _, _ in self._waiting}
         quiet = [
             holding
             for slot, holding in self._held.items()
-            if slot not in coming and now > max(self._heard.get(slot, 0.0), holding.retry_at) + OVERDUE
+            if slot not in coming and now > max(self._last_arrivals.get(slot, 0.0), holding.retry_at) + OVERDUE
         ]
-        overdue = await self._unpacking.overdue(quiet) if quiet else []
+        overdue = await self._unpacker.overdue(quiet) if quiet else []
         self._unpacked += [(holding, holding.generation, record) for holding, record in overdue]
         if not overdue:
-            self._asked = now
+            self._asked_at = now
 
-    def _made_again(self, topic: str) -> None:
+    def _lose_topic(self, topic: str) -> None:
         """Stop reading the partitions of a topic that was removed and created again: their state is outdated."""
         for holding in [holding for slot, holding in self._held.items() if slot.topic == topic]:
             self.lose(holding)

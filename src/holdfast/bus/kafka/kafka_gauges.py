@@ -35,7 +35,7 @@ class KafkaGauges(Gauges):
     async def groups(self) -> list[GroupGauge]:
         """Return a gauge per group and topic that it reads."""
         gauges = await super().groups()
-        rows = await self._system.all(sql("group_progress"), *self._asked, GROUP)
+        rows = await self._system.all(sql("group_progress"), *self._parameters, GROUP)
         unread = await self._unread.of([self._progress(row) for row in rows])
         found: defaultdict[tuple[str, str, str], list[tuple[Row, PartitionLag]]] = defaultdict(list)
         for row, one in zip(rows, unread, strict=True):

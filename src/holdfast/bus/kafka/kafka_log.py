@@ -56,10 +56,10 @@ class KafkaLog(PostgresLog):
         return [lag if lag.group == GROUP else _with_foreign(lag, next(unread)) for lag, _ in found]
 
     async def _tell(
-        self, named: Mapping[str, Collection[int]], *, told: bool = False, tx: Transaction | None = None
+        self, named: Mapping[str, Collection[int]], *, known_locally: bool = False, tx: Transaction | None = None
     ) -> None:
         """Wake the readers of topics, and the relay."""
-        await super()._tell(named, told=told, tx=tx)
+        await super()._tell(named, known_locally=known_locally, tx=tx)
         self._wakes.send(CHANNEL, tx=tx)
 
     async def _feed(self, group: str, reading: FeedOptions) -> KafkaFeed:

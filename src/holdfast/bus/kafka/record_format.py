@@ -72,7 +72,7 @@ def parcels(page: Row, topic: str) -> Iterator[OutgoingRecord]:
     for offset, at, id, key, headers, text in stored:
         if at != last:  # records of one transaction have the same time
             last, milliseconds, time = at, int(at.timestamp() * 1000), at.isoformat().encode()
-        told, whole = _told(headers)
+        told, whole = _encode_headers(headers)
         ours = [*told, source, (OFFSET, b"%d" % offset), (ID, id.encode()), (AT, time)]
         if ESCAPE in text:  # JSON cannot express the value: plain clients get the nearest one
             value, whole = render(loads(text)), False
@@ -90,7 +90,7 @@ def without_value(whole: OutgoingRecord) -> OutgoingRecord:
 
 
 @lru_cache(maxsize=1000)
-def _told(headers: str) -> tuple[tuple[tuple[str, bytes], ...], bool]:
+def _encode_headers(headers: str) -> tuple[tuple[tuple[str, bytes], ...], bool]:
     """Return the published headers of a record that Kafka can store, and whether these are all."""
     told: dict[str, str] = loads(headers)
     able = tuple((name, _bytes(value)) for name, value in told.items() if name not in _OURS and _is_utf8(name))

@@ -67,7 +67,7 @@ class Relay:
         self._max_bytes = settings.max_record_bytes
         self._id: UUID = uuid7()
         self._shares: dict[int, int] = {}  # by share: the epoch
-        self._coming: tuple[dict[int, int], asyncio.Task[list[Row]]] | None = None  # the next batch, and its shares
+        self._prefetched: tuple[dict[int, int], asyncio.Task[list[Row]]] | None = None  # the next batch, and its shares
         self._producer: Producer | None = None
         self._stack = AsyncExitStack()
 
@@ -84,7 +84,7 @@ class Relay:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._forget_coming()
+        self._discard_prefetched()
         with contextlib.suppress(HoldfastError):
             await self._system.run(sql("release_relay"), self._id)
             self._wakes.send(FREED)
@@ -115,7 +115,7 @@ class Relay:
                     self.trouble = ""
                     await until(self._woken, POLL)
             except Exception as error:  # noqa: BLE001 - after any error, records wait and are sent later
-                self._forget_coming()
+                self._discard_prefetched()
                 if str(error) != self.trouble:
                     log.warning("could not send records to Kafka; they wait: %s", error)
                 self.trouble = str(error)
@@ -133,7 +133,7 @@ class Relay:
             self._fetch_ahead(shares, pages)
         failed = await self._send(pages)
         if failed:
-            self._forget_coming()
+            self._discard_prefetched()
         ends = _ends(pages, failed)
         if ends:
             held = list(shares), list(shares.values())
@@ -146,7 +146,7 @@ class Relay:
 
     async def _next(self, shares: Mapping[int, int]) -> list[Row]:
         """Return the next batch: the one fetched while the previous was sent, unless the shares have changed since."""
-        coming, self._coming = self._coming, None
+        coming, self._prefetched = self._prefetched, None
         if coming is not None and coming[0] == shares:
             return await coming[1] or await self._unsent(shares, ())
         return await self._unsent(shares, ())
@@ -161,12 +161,12 @@ class Relay:
         task = asyncio.create_task(self._unsent(shares, pages))
         # The task may be dropped before it is awaited. Its error can be ignored: the next step queries again.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._coming = shares, task
+        self._prefetched = shares, task
 
-    def _forget_coming(self) -> None:
-        if self._coming is not None:
-            self._coming[1].cancel()
-            self._coming = None
+    def _discard_prefetched(self) -> None:
+        if self._prefetched is not None:
+            self._prefetched[1].cancel()
+            self._prefetched = None
 
     async def _ensure(self, pages: Sequence[Row]) -> dict[tuple[str, str], Unavailable]:
         """Create missing topics. Return those that the broker refuses, and why."""
@@ -183,8 +183,10 @@ class Relay:
 
     async def _send(self, pages: Sequence[Row]) -> dict[int, KafkaError]:
         """Send all pages. Return the errors of failed records by their place, counted over all pages."""
-        failed = await self._produce(self._parcels(pages))
-        again = {place: one for place, one in enumerate(self._parcels(pages)) if place in failed} if failed else {}
+        failed = await self._produce(self._outgoing_records(pages))
+        again = (
+            {place: one for place, one in enumerate(self._outgoing_records(pages)) if place in failed} if failed else {}
+        )
         for place, one in again.items():
             if _is_too_large(failed[place]):  # the broker refused a whole batch: retry each alone
                 del failed[place]
@@ -194,7 +196,7 @@ class Relay:
             self._broker.forget(again[place].topic)
         return failed
 
-    def _parcels(self, pages: Sequence[Row]) -> Iterator[OutgoingRecord]:
+    def _outgoing_records(self, pages: Sequence[Row]) -> Iterator[OutgoingRecord]:
         """Yield what to send, one by one: a list of thousands would be work for the garbage collector."""
         return chain.from_iterable(parcels(page, self._broker.name(page["tenant"], page["topic"])) for page in pages)
 
@@ -210,7 +212,7 @@ class Relay:
         sending = asyncio.ensure_future(asyncio.to_thread(self._produce_all, parcels))
         await asyncio.wait([sending], timeout=SLOW)
         if not sending.done():
-            self.trouble = str(self._broker.silent())
+            self.trouble = str(self._broker.timeout_error())
         return await sending
 
     def _produce_all(self, parcels: Iterable[OutgoingRecord]) -> dict[int, KafkaError]:
@@ -226,7 +228,7 @@ class Relay:
             # Records in flight are given up with their producer: they may arrive, and are sent again.
             self._close_producer()
         if left:
-            raise self._broker.silent()
+            raise self._broker.timeout_error()
         return failed
 
     def _enqueue(self, producer: Producer, one: OutgoingRecord, report: Report) -> None:

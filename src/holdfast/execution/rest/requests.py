@@ -68,7 +68,7 @@ def origin_of(tool: Tool) -> str:
 def secret_names(tool: Tool) -> frozenset[str]:
     """Return the names of the secrets that a call sends to the back end."""
     backend = tool.backend or _NOTHING
-    named = {backend.auth[scheme.name] for scheme in _shown(tool)}
+    named = {backend.auth[scheme.name] for scheme in _chosen_schemes(tool)}
     for headers in (_request(tool).headers, backend.headers):
         for value in headers.values():
             named.update(_SECRET.findall(value))
@@ -86,12 +86,12 @@ def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str,
     if request.parameters or request.body is not None:
         parameters, body = request.parameters, request.body
     else:
-        parameters, body = _by_itself(address, method, arguments)
+        parameters, body = _default_parameters(address, method, arguments)
     draft = _Draft(request.accept)
     places = {parameter.name: parameter for parameter in parameters if parameter.location == "path"}
-    path = _filled(address.path, places, given)
+    path = _fill(address.path, places, given)
     if address.query:
-        query = _PLACE.sub(lambda found: in_path(*_placed(found[1], places, given)), address.query)
+        query = _PLACE.sub(lambda found: in_path(*_place_value(found[1], places, given)), address.query)
         draft.query += query.split("&")
     for parameter in parameters:
         value = given.get(parameter.argument)
@@ -145,12 +145,12 @@ def _add_settings(draft: _Draft, tool: Tool, request: RequestTemplate, secrets: 
         for name, value in headers.items():
             told = _SECRET.sub(lambda found: secrets[found[1]], value)
             draft.set_header(name, told, "the setting of the back end")
-    for scheme in _shown(tool):
+    for scheme in _chosen_schemes(tool):
         name = backend.auth[scheme.name]
-        _show(draft, scheme, secrets[name], f"the secret {name}")
+        _add_credential(draft, scheme, secrets[name], f"the secret {name}")
 
 
-def _show(draft: _Draft, scheme: AuthScheme, secret: str, source: str) -> None:
+def _add_credential(draft: _Draft, scheme: AuthScheme, secret: str, source: str) -> None:
     match scheme.kind:
         case "bearer":
             draft.set_header("Authorization", f"Bearer {secret}", source)
@@ -173,7 +173,7 @@ def _others(pairs: list[str], name: str) -> list[str]:
     return [pair for pair in pairs if unquote_plus(pair.partition("=")[0]) != name]
 
 
-def _shown(tool: Tool) -> tuple[AuthScheme, ...]:
+def _chosen_schemes(tool: Tool) -> tuple[AuthScheme, ...]:
     """Return the security schemes of a call: the first alternative with a secret for each scheme."""
     alternatives = _request(tool).security
     backend = tool.backend or _NOTHING
@@ -226,7 +226,7 @@ def _literal(text: str) -> str:
     return "".join(f"{{{piece}}}" if number % 2 else quote(piece, safe=safe) for number, piece in enumerate(pieces))
 
 
-def _by_itself(
+def _default_parameters(
     address: _Address, method: str, arguments: Mapping[str, Any]
 ) -> tuple[tuple[RequestParameter, ...], RequestBody | None]:
     """Return the default places of the arguments, for a tool that does not specify them."""
@@ -244,14 +244,14 @@ def _by_itself(
     return tuple(parameters), None
 
 
-def _filled(template: str, places: Mapping[str, RequestParameter], given: Mapping[str, Any]) -> str:
+def _fill(template: str, places: Mapping[str, RequestParameter], given: Mapping[str, Any]) -> str:
     """Fill a path with arguments. None can change its other segments: empty, `.` and `..` segments are refused."""
     if "{" not in template:
         return template
 
     def fill(found: re.Match[str]) -> str:
-        parameter, value = _placed(found[1], places, given)
-        _refuse_wandering(parameter, value)
+        parameter, value = _place_value(found[1], places, given)
+        _check_path_argument(parameter, value)
         return in_path(parameter, value)
 
     path = _PLACE.sub(fill, template)
@@ -261,7 +261,7 @@ def _filled(template: str, places: Mapping[str, RequestParameter], given: Mappin
     return path
 
 
-def _refuse_wandering(parameter: RequestParameter, value: Any) -> None:
+def _check_path_argument(parameter: RequestParameter, value: Any) -> None:
     text = in_header(parameter, value)
     if text.isalnum():
         return
@@ -273,7 +273,7 @@ def _refuse_wandering(parameter: RequestParameter, value: Any) -> None:
         )
 
 
-def _placed(
+def _place_value(
     name: str, places: Mapping[str, RequestParameter], given: Mapping[str, Any]
 ) -> tuple[RequestParameter, Any]:
     parameter = places.get(name) or places.get(unquote(name)) or RequestParameter(name, name, "path", "simple")

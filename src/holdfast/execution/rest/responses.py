@@ -38,7 +38,7 @@ NOT_DONE = "The call did not take effect: the back end redirects it to the locat
 DONE = "The call took effect; its result is at the location."
 SENT_ON = "The call may have taken effect, or may have to be sent to the location: check before you call it again."
 
-_UNTOLD = frozenset({"set-cookie", "set-cookie2"})
+_HIDDEN_HEADERS = frozenset({"set-cookie", "set-cookie2"})
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
 MAX_ANSWER_VALUES = 200_000  # of JSON; an answer with more is returned as text
@@ -73,9 +73,9 @@ def tell(
     if status >= 400:
         return Result(_refusal(status, headers, _value(kind, body), idempotent=idempotent), failed=True)
     if 300 <= status < 400 and status != 304:
-        return Result(_elsewhere(status, headers, method), failed=status != 303)
+        return Result(_describe_redirect(status, headers, method), failed=status != 303)
     if method == "HEAD":
-        told = {name.lower(): value for name, value in headers.items() if name.lower() not in _UNTOLD}
+        told = {name.lower(): value for name, value in headers.items() if name.lower() not in _HIDDEN_HEADERS}
         return Result({"status": status, "headers": told})
     if not body:
         where = headers.get("Location")
@@ -150,7 +150,7 @@ def _refusal(status: int, headers: Mapping[str, str], said: Any, *, idempotent: 
     return {**told, "body": said.told() if isinstance(said, _Bytes) else said}
 
 
-def _elsewhere(status: int, headers: Mapping[str, str], method: str) -> dict[str, Any]:
+def _describe_redirect(status: int, headers: Mapping[str, str], method: str) -> dict[str, Any]:
     """Describe a redirect that is not followed. Many back ends report success with a 302."""
     note = NOT_DONE if status in WITH_BODY or method in READING else SENT_ON
     where = headers.get("Location", "")

@@ -83,7 +83,7 @@ class RestRunner:
         try:
             return await self._within(timeout, wire_request(tool, arguments, secrets), call)
         except HoldfastError as error:
-            raise _without(error, call.redaction) from None
+            raise _redact_error(error, call.redaction) from None
         except Exception as error:  # noqa: BLE001 - its message may contain a secret
             kind = type(error).__name__
             log.error("the call of %s failed with a %s%s", tool.name, kind, trace_of(error))
@@ -119,13 +119,13 @@ class RestRunner:
 
     async def _exchange(self, request: WireRequest, call: _Call) -> Result:
         for _ in range(MOST + 1):
-            answer = await self._sent(request, call)
+            answer = await self._send(request, call)
             if isinstance(answer, Result):
                 return answer
             request = answer
         raise LimitReached(f"{_host(request)} was not called", why=f"the call was redirected more than {MOST} times")
 
-    async def _sent(self, request: WireRequest, call: _Call) -> Result | WireRequest:
+    async def _send(self, request: WireRequest, call: _Call) -> Result | WireRequest:
         """Send a request. Return the answer, or the request that a redirect asks for."""
         url = URL(request.url, encoded=True)
         kept = call.tool.idempotent  # retry once: a kept-alive connection may be closed by now
@@ -152,9 +152,9 @@ class RestRunner:
             allow_redirects=False,
         ) as answer:
             onward = redirected(request, answer.status, answer.headers.get("Location"))
-            return onward or await self._told(answer, request, call)
+            return onward or await self._read_response(answer, request, call)
 
-    async def _told(self, answer: "ClientResponse", request: WireRequest, call: _Call) -> Result:
+    async def _read_response(self, answer: "ClientResponse", request: WireRequest, call: _Call) -> Result:
         try:
             encoding = answer.headers.get("Content-Encoding", "")
             body = await read_body(answer.content.iter_any(), encoding=encoding, limit=self._limit)
@@ -165,7 +165,7 @@ class RestRunner:
 
         def told() -> Result:
             result = tell(answer.status, answer.headers, body, method=request.method, idempotent=call.tool.idempotent)
-            return _struck(result, call.redaction)
+            return _redact_result(result, call.redaction)
 
         return told() if len(body) <= THREAD else await run_in_worker(told)
 
@@ -205,7 +205,7 @@ def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
     return Unavailable(f"{hop.host} closed the connection without a response", why=why, next=next)
 
 
-def _struck(result: Result, redaction: Redaction) -> Result:
+def _redact_result(result: Result, redaction: Redaction) -> Result:
     whole = result.whole
     if whole is not None and redaction.is_in(whole):
         whole = None
@@ -213,7 +213,7 @@ def _struck(result: Result, redaction: Redaction) -> Result:
     return replace(result, value=value, whole=whole, content_type=kind, plain=True)
 
 
-def _without(error: HoldfastError, redaction: Redaction) -> HoldfastError:
+def _redact_error(error: HoldfastError, redaction: Redaction) -> HoldfastError:
     """Redact the secrets from an error."""
     error.what, error.why, error.next = map(redaction.struck, (error.what, error.why, error.next))
     error.details = redaction.struck(error.details)
