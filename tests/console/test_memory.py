@@ -197,7 +197,7 @@ def test_why_a_memory_is_not_among_what_answers_is_told(page: Page, desk: Desk) 
     page.get_by_role("button", name="Show memories below the cut").click()
     missed = page.get_by_role("list", name="Below the cut")
     expect(missed).to_contain_text("Dora likes tea")
-    expect(page.get_by_text("Below the cut")).to_be_visible()
+    expect(page.get_by_text("Below the cut: agents")).to_be_visible()
 
     page.goto(f"/memory/{oslo}")
     page.get_by_label("Query that should find it").fill("Where does Dora live?")

@@ -239,7 +239,7 @@ def test_an_edited_event_says_what_it_was(page: Page, talk: Talk) -> None:
     page.goto(f"{talk.address}?at=4")
 
     expect(chosen(page).get_by_text("edited")).to_be_visible()
-    chosen(page).get_by_text("Earlier versions").click()
+    chosen(page).get_by_text("Earlier versions", exact=True).click()
 
     expect(chosen(page).get_by_text("It is in Bonn.")).to_be_visible()
 

@@ -154,7 +154,7 @@ export function Room({ user, agent, session, agents }: Props) {
           <Inspector key={chosen} run={chosen} news={newsOf(live.turns, chosen)} />
           {live.conversation !== null && (
             <Link to="/sessions/{-$conversation}" params={{ conversation: live.conversation }}>
-              Open in Sessions
+              Browse the events of this session
             </Link>
           )}
         </aside>
