@@ -45,8 +45,8 @@ class Log(Protocol):
     ) -> None:
         """Wake the readers of these topics, now or when `tx` commits. Needed after publishing by an SQL function.
 
-        `keys`: the keys of all published records; without them, readers check all partitions. `known_locally`: subscribers with
-        `known_locally` in this process know the records already, so they may read them a little later.
+        `keys`: the keys of all published records; without them, readers check all partitions. `known_locally`:
+        subscribers with `known_locally` in this process know the records already, so they may read them a little later.
         """
         ...
 
@@ -61,8 +61,8 @@ class Log(Protocol):
         """Subscribe as a member of a group, which shares partitions and stores positions; without one, read all.
 
         `start`: where to begin if the group has never read the topic (default: `start`), or without a group (default:
-        `end`). `known_locally`: the subscriber learns by other means what this process announces with `known_locally`, so these records
-        need not arrive at once.
+        `end`). `known_locally`: the subscriber learns by other means what this process announces with
+        `known_locally`, so these records need not arrive at once.
         """
         ...
 
