@@ -118,7 +118,7 @@ def test_an_id_may_be_any_text(served: Program, id: str) -> None:
         (["ls", "--state", "lost"], 2, "state"),
         (["ls", "--limit", "101"], 2, "limit"),
         (["invoke", "translate", "text"], 2, "is not an argument"),
-        (["invoke", "translate", "--id", ""], 2, "does not fit"),
+        (["invoke", "translate", "--id", ""], 2, "does not match the schema"),
         (["invoke", "translate", "--wait", "-1"], 2, "wait"),
         (["invoke", ""], 2, "skill"),
         (["show", "\udcff"], 2, "not UTF-8"),

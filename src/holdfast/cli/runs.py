@@ -20,7 +20,18 @@ app = group("List, show, cancel and retry runs. A run is an attempt of an agent 
 
 PAGE = 100
 BEGINNING = 40  # characters of a question in the list
-COLUMNS = ["id", "question", "agent", "user", "state", "steps", "input_tokens", "output_tokens", "cost", "created_at"]
+COLUMNS = {
+    "id": "ID",
+    "question": "QUESTION",
+    "agent": "AGENT",
+    "user": "USER",
+    "state": "STATE",
+    "steps": "STEPS",
+    "input_tokens": "IN",
+    "output_tokens": "OUT",
+    "cost": "COST",
+    "created_at": "ASKED",
+}
 
 derive(app, "cancel", "cancel_run", message("The run {id} stops."))
 

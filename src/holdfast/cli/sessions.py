@@ -22,7 +22,14 @@ app = group(
 
 PAGE = 1000
 INDENT = "    "
-COLUMNS = ["session_id", "app", "user", "agent", "last_seq", "updated_at"]
+COLUMNS = {
+    "session_id": "SESSION",
+    "app": "APP",
+    "user": "USER",
+    "agent": "AGENT",
+    "last_seq": "NODES",
+    "updated_at": "CHANGED",
+}
 
 derive(app, "ls", "list_conversations", table(COLUMNS), without=["document", "openings"])
 
