@@ -531,7 +531,7 @@ async def test_an_unknown_command_is_told(engine: Engine) -> None:
         await engine.commands.result("nobody", timeout=PATIENCE)
     with pytest.raises(NotFound, match="the command nobody does not exist"):
         await engine.commands.cancel("nobody")
-    with pytest.raises(InvalidInput, match="no state of a command"):
+    with pytest.raises(InvalidInput, match="not a state of a command"):
         await engine.commands.list(state="lost")  # pyright: ignore[reportArgumentType]
 
     assert await engine.commands.completions("nobody") == []

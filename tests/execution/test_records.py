@@ -254,7 +254,7 @@ async def test_a_call_whose_caller_died_is_unknown_and_its_key_repeats_nothing(h
 
     assert (found.status, found.result) == ("unknown", None)
     assert "may have taken effect" in (found.error or "")
-    with pytest.raises(Conflict, match="A person has to decide"):
+    with pytest.raises(Conflict, match="Have a person decide"):
         await house.executions.call("pay", {"bill": "7"}, key="order-1")
     assert till.paid == []
 
@@ -266,7 +266,7 @@ async def test_a_call_that_may_be_repeated_has_failed_when_its_caller_died(engin
 
     found = await lost(house)
 
-    assert (found.status, "may be called again" in (found.error or "")) == ("failed", True)
+    assert (found.status, "can be called again" in (found.error or "")) == ("failed", True)
 
 
 @pytest.mark.req("EXEC-05")
@@ -311,7 +311,7 @@ async def test_what_no_worker_had_begun_when_its_caller_died_was_not_made_and_ne
     async with elsewhere.worker():
         await away.executions.call("pay", {"bill": "8"})
 
-    assert (given_up, found.status, "it was not made" in (found.error or "")) == (1, "failed", True)
+    assert (given_up, found.status, "it did not run" in (found.error or "")) == (1, "failed", True)
     assert (await away.engine.commands.get(f"execution:{id}")).state == "cancelled"
     assert till.paid == ["8"]
 
@@ -440,7 +440,7 @@ async def test_an_unknown_call_is_kept_until_a_person_has_decided(house: House, 
     swept = await sweeper.sweep()
 
     assert (swept, await house.executions.list(status="unknown")) == (0, [await house.executions.get(unknown.id)])
-    with pytest.raises(Conflict, match="A person has to decide"):
+    with pytest.raises(Conflict, match="Have a person decide"):
         await house.executions.call("pay", {"bill": "7"}, key="order-1")
     assert till.paid == []
 

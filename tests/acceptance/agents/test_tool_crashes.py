@@ -98,7 +98,7 @@ async def test_a_direct_call_whose_process_is_killed_is_unknown_until_a_person_d
     await engine.database.run(LAPSE)  # as if its time were over
     lapsed = await sweeper.lapse()
     (unknown,) = await engine.executions.list(tool="settle")
-    with pytest.raises(Conflict, match="A person has to decide"):
+    with pytest.raises(Conflict, match="Have a person decide"):
         await engine.executions.call("settle", {"bill": "7"}, user="ann", key="bill-7")
     decided = await engine.executions.decide(unknown.id, "done", by="bob", comment="The bank says so.")
     again = await engine.executions.call("settle", {"bill": "7"}, user="ann", key="bill-7")

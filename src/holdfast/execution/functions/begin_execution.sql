@@ -62,7 +62,7 @@ begin
     set status = case when given.idempotent or given.reached = 'untouched' then 'failed' else 'unknown' end, finished_at = holdfast.now(),
       error = case when given.reached = 'untouched' then 'its process stopped before a worker started it: it did not run'
         when given.idempotent then 'its process stopped; it can be called again'
-        else 'its process stopped; it may or may not have taken effect' end
+        else 'its process stopped; it may have taken effect' end
     from given where e.tenant_id = tenant and e.id = given.id and e.id = any(due);
   get diagnostics lapsed = row_count;
   return lapsed;
