@@ -24,7 +24,7 @@ from holdfast.agents import Approval, Run
 from holdfast.agents.runs import unknown_run
 from holdfast.conversations.contexts import Context, by_user, parse_context
 from holdfast.conversations.conversation import Conversation
-from holdfast.conversations.errors import unknown, unknown_node, unknown_session
+from holdfast.conversations.errors import unknown_conversation, unknown_node, unknown_session
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.payloads import role_of
 from holdfast.core.cursors import Page, invalid_cursor, read_cursor, write_cursor
@@ -32,7 +32,7 @@ from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.executions import Execution, unknown_execution
 from holdfast.memory import Memory, Owner, OwnerMemories, Scope, Trust
-from holdfast.skills.permissions import opens
+from holdfast.skills.permissions import allows_users
 from holdfast.skills.tool import ToolEntry
 from holdfast.skills.tools import unknown_tool
 
@@ -107,7 +107,7 @@ class Authorization:
         """Return the conversation, if the caller may read it."""
         found = await self._engine.conversations.get(id)
         if not await self._has(found):
-            raise unknown(id)
+            raise unknown_conversation(id)
         return found
 
     async def session(self, session_id: str) -> Conversation:
@@ -204,7 +204,7 @@ class Authorization:
                 next="Call it by /mcp or /rpc, where it is called as that agent may; or use a key that is no agent's.",
             )
         entry = await self.tool(name)
-        if self.is_admin or (opens(entry.tool.access, entry.permissions) and not entry.tool.approve):
+        if self.is_admin or (allows_users(entry.tool.access, entry.permissions) and not entry.tool.approve):
             return
         why = "a person has to allow its calls" if entry.tool.approve else "it is not open to users"
         raise Forbidden(
@@ -320,14 +320,14 @@ class Authorization:
         if self.is_admin or scope in SHARED:
             return await self._engine.memory.owners(scope, limit=limit, cursor=cursor)
         if scope == "user":
-            return Page(await self._engine.memory.holdings(scope, [self._caller.user]))
+            return Page(await self._engine.memory.count_by_owner(scope, [self._caller.user]))
         return await self._own_sessions(limit=limit, cursor=cursor)
 
     async def _own_sessions(self, *, limit: int, cursor: str | None) -> Page[OwnerMemories]:
         """List the caller's sessions that have memories, the newest conversation first."""
         talks = await self._engine.conversations.list(user=self._caller.user, limit=SESSIONS_READ, cursor=cursor)
         sessions = [Owner("session", talk.session_id, None, talk.user, talk.id) for talk in talks if talk.session_id]
-        held = await self._engine.memory.holdings("session", sessions)
+        held = await self._engine.memory.count_by_owner("session", sessions)
         last = held[limit - 1].owner.conversation if len(held) > limit else None
         if last is not None:
             return Page(held[:limit], write_cursor(last))

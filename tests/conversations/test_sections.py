@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.conversations.sections import MarkdownSection, find, joined, sections, with_section, without_section
+from holdfast.conversations.sections import MarkdownSection, delete_section, find, join_texts, replace_section, sections
 from holdfast.core.errors import InvalidInput, NotFound
 
 pytestmark = pytest.mark.req("NOTE-02")
@@ -154,7 +154,7 @@ def test_an_empty_header_is_refused(header: str) -> None:
     ],
 )
 def test_a_section_is_deleted_with_those_inside_it(text: str, header: str, left: str) -> None:
-    assert without_section(text, header) == left
+    assert delete_section(text, header) == left
 
 
 @pytest.mark.parametrize(
@@ -174,21 +174,21 @@ def test_a_section_is_deleted_with_those_inside_it(text: str, header: str, left:
     ],
 )
 def test_content_replaces_what_is_below_the_header(text: str, content: str, changed: str) -> None:
-    assert with_section(text, "A", content) == changed
+    assert replace_section(text, "A", content) == changed
 
 
 @pytest.mark.parametrize("content", ["```\ncode", "<!-- open", "~~~~\n~~~"])
 def test_content_that_would_swallow_the_sections_after_it_is_refused(content: str) -> None:
     with pytest.raises(InvalidInput, match="'# B' would no longer be a header"):
-        with_section("# A\n\nold\n\n# B\n", "A", content)
+        replace_section("# A\n\nold\n\n# B\n", "A", content)
 
-    assert with_section("# B\n\n# A\n", "A", content).endswith(content + "\n")
+    assert replace_section("# B\n\n# A\n", "A", content).endswith(content + "\n")
 
 
 @pytest.mark.parametrize("text", ["- item\n\n# A\n\n  # B\n", "# B\n\n- item\n\n# A\n\n  # B\n"])
 def test_a_section_is_not_deleted_where_the_next_one_would_become_part_of_a_list(text: str) -> None:
     with pytest.raises(InvalidInput, match="'# B' would no longer be a header"):
-        without_section(text, "A")
+        delete_section(text, "A")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_section_is_not_deleted_where_the_next_one_would_become_part_of_a_list
     ],
 )
 def test_two_texts_are_joined_by_one_blank_line(first: str, second: str, both: str) -> None:
-    assert joined(first, second) == both
+    assert join_texts(first, second) == both
 
 
 @given(texts_with_a_target())
@@ -213,7 +213,7 @@ def test_deleting_a_section_never_touches_what_is_outside_of_it(text: str) -> No
     before, after = text[: section.start], text[section.end :]
 
     try:
-        left = without_section(text, "Target")
+        left = delete_section(text, "Target")
     except InvalidInput:  # what follows would become something else
         return
 
@@ -229,7 +229,7 @@ def test_what_replaces_a_section_is_read_back_and_all_else_is_untouched(text: st
     section = target(text)
 
     try:
-        changed = with_section(text, "Target", content)
+        changed = replace_section(text, "Target", content)
     except InvalidInput:  # what follows would become something else
         return
 
@@ -245,7 +245,7 @@ def test_a_section_replaced_by_itself_stays_the_same(text: str) -> None:
     section = target(text)
     whole = text[section.start : section.end]
 
-    changed = with_section(text, "Target", whole)
+    changed = replace_section(text, "Target", whole)
 
     same = target(changed)
     assert words(changed[same.start : same.end]) == words(whole)

@@ -15,7 +15,7 @@ from holdfast.gateway.calls import GatewayCall
 from holdfast.gateway.policies.arguments import ArgumentPolicy
 from holdfast.gateway.views import CallerView, Listed, ViewKey, sees, sees_own, shown_name
 from holdfast.skills.offers import offer_of
-from holdfast.skills.permissions import CAPS, permits
+from holdfast.skills.permissions import CAPS, refusal_reason
 from holdfast.skills.tool import LEVELS, Tool, ToolEntry
 
 AGENTS = ("support", "Support", "clerk")
@@ -55,7 +55,7 @@ def test_a_tool_is_seen_by_nobody_who_may_not_call_it(
         return
     assert ("read" if access == "read" else "write") in who.scopes
     if who.agent is not None:
-        assert permits(access, "execute", said, who.agent) == ""
+        assert refusal_reason(access, "execute", said, who.agent) == ""
         assert granted or who.agent in said.get("agents", {}) or "default" in said
     elif who.kind == "user":
         assert CAPS.index(said.get("users", "none")) >= CAPS.index(access)

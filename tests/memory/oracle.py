@@ -10,7 +10,7 @@ from uuid import UUID
 from holdfast.core.settings import ScoringSettings
 from holdfast.core.words import names, terms
 from holdfast.memory import query_form
-from holdfast.memory.dates import date_value, dates_named
+from holdfast.memory.dates import date_value, find_dates
 
 TRUST = {"system": 1.0, "user": 1.0, "agent": 0.8, "tool": 0.6, "untrusted": 0.2}
 Score = tuple[float, float, float, float, float, float, float, float, float]
@@ -49,7 +49,7 @@ def scores(
 ) -> dict[UUID, Score]:
     """The parts of every memory's score; `vectors` are the question's: of the whole, then of its sentences."""
     parts = [question, *query_form.parts(question)]
-    dates = dates_named(question, now)
+    dates = find_dates(question, now)
     vector, words = _sums(parts, vectors, unrelated, rows, weights)
     summed = {row.id: vector[row.id] + words[row.id] for row in rows}
     neighbours, conversation = _around(rows, summed, weights)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory.dates import DateNamed, date_value, dates_named, tells_when
+from holdfast.memory.dates import DateNamed, date_value, find_dates, mentions_time
 
 SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
 def named(question: str) -> list[str]:
     """The dates of a question, readable: a year of `*` is every year."""
-    return [_shown(found) for found in dates_named(question, SUNDAY)]
+    return [_shown(found) for found in find_dates(question, SUNDAY)]
 
 
 def _shown(found: DateNamed) -> str:
@@ -166,7 +166,7 @@ def test_a_question_names_several_dates_once_each() -> None:
     ],
 )
 def test_a_moment_fits_the_days_that_are_named_and_less_those_around(question: str, day: str, expected: float) -> None:
-    assert date_value(dates_named(question, SUNDAY), on(day)) == pytest.approx(expected, abs=1e-9)
+    assert date_value(find_dates(question, SUNDAY), on(day)) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.req("MEM-04")
@@ -175,15 +175,15 @@ def test_a_text_of_any_shape_is_read_in_no_time(filler: str) -> None:
     text = filler * (1_000_000 // len(filler))
     start = time.process_time()
 
-    dates_named(text, SUNDAY)
-    tells_when(text[:64_000])
+    find_dates(text, SUNDAY)
+    mentions_time(text[:64_000])
 
     assert time.process_time() - start < 1
 
 
 @pytest.mark.req("MEM-04")
 def test_no_moment_fits_a_question_without_a_date() -> None:
-    assert date_value(dates_named("Where does she live?", SUNDAY), SUNDAY) == 0
+    assert date_value(find_dates("Where does she live?", SUNDAY), SUNDAY) == 0
 
 
 @pytest.mark.req("MEM-04")
@@ -194,7 +194,7 @@ def test_no_moment_fits_a_question_without_a_date() -> None:
 def test_whatever_is_asked_has_a_value_between_none_and_all(question: str, today: date) -> None:
     now = datetime.combine(today, datetime.min.time(), tzinfo=UTC)
 
-    value = date_value(dates_named(question, now), now - timedelta(days=100))
+    value = date_value(find_dates(question, now), now - timedelta(days=100))
 
     assert 0 <= value <= 1
 
@@ -212,4 +212,4 @@ def test_whatever_is_asked_has_a_value_between_none_and_all(question: str, today
     ],
 )
 def test_a_text_may_tell_a_time(text: str, expected: bool) -> None:
-    assert tells_when(text) is expected
+    assert mentions_time(text) is expected

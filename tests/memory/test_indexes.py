@@ -11,7 +11,7 @@ from holdfast.core.config import Config
 from holdfast.core.errors import Broken
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
-from holdfast.memory.indexes import IndexChanges, IndexedMemories, Indexes, changes
+from holdfast.memory.indexes import IndexChanges, IndexedMemories, Indexes, plan_changes
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import OwnerConnection
 
@@ -239,9 +239,9 @@ def test_the_steps_lead_from_whatever_is_there_to_what_should_be() -> None:
     stray = IndexedMemories(BOB, "gone", 384)
     wanted = {many.index: many}, {many.index: many, kept.index: kept}
 
-    fresh = changes(*wanted, {}, {})
-    settled = changes(*wanted, {many.index: True, kept.index: True}, {many.index: many, kept.index: kept})
-    broken = changes(*wanted, {many.index: False, kept.index: True, stray.index: True}, {stray.index: stray})
+    fresh = plan_changes(*wanted, {}, {})
+    settled = plan_changes(*wanted, {many.index: True, kept.index: True}, {many.index: many, kept.index: kept})
+    broken = plan_changes(*wanted, {many.index: False, kept.index: True, stray.index: True}, {stray.index: stray})
 
     assert fresh == IndexChanges([], [], [many], [many])
     assert settled == IndexChanges([], [], [], [])

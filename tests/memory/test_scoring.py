@@ -13,8 +13,8 @@ from holdfast.embeddings.language import language_of
 from holdfast.engine import Engine
 from holdfast.memory import Draft, Hit, Memories, Memory, Owner, user
 from holdfast.memory import query_form as form
-from holdfast.memory.dates import tells_when
-from holdfast.memory.drafts import is_by_owner, spoken
+from holdfast.memory.dates import mentions_time
+from holdfast.memory.drafts import is_by_owner, text_with_author
 from holdfast.postgres.codecs import decode_halfvec, encode_halfvec
 from tests.memory.conftest import OpenWith
 from tests.memory.oracle import Remembered, scores
@@ -65,15 +65,15 @@ async def expected(engine: Engine, owner: Owner, memories: Sequence[Memory], que
     remembered = [
         Remembered(
             memory.id,
-            spoken(memory.content, memory.author),
-            language_of(spoken(memory.content, memory.author)),
+            text_with_author(memory.content, memory.author),
+            language_of(text_with_author(memory.content, memory.author)),
             stored.get(memory.id),
             memory.conversation,
             memory.seq,
             memory.at,
             [] if memory.author is None else author_terms(memory.author),
             is_by_owner(memory.author, owner),
-            tells_when(memory.content),
+            mentions_time(memory.content),
             memory.importance,
             memory.trust,
         )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.arguments import MAX_ARGUMENTS_BYTES, ArgumentRefusal, check, parse_arguments, unknown_tool
 from holdfast.skills.function_tools import tool_of
-from holdfast.skills.overlays import overlaid
+from holdfast.skills.overlays import apply_configs
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 from holdfast.skills.validators import KEPT, checker_of
@@ -382,7 +382,7 @@ def test_what_the_types_of_a_function_do_not_take_is_refused() -> None:
 @pytest.mark.req("SKILL-01", "SKILL-03")
 @pytest.mark.parametrize("raw", ['{"parcel": "a"}', '{"parcel": "a", "copies": 9}'])
 def test_what_a_config_fixes_is_checked_neither_for_nor_against_the_model(raw: str) -> None:
-    shown, overlay = overlaid(SHIP, {"arguments": {"copies": 2, "via": "air"}})
+    shown, overlay = apply_configs(SHIP, {"arguments": {"copies": 2, "via": "air"}})
 
     assert parse_arguments(shown, raw, overlay) == {"parcel": "a", "to": None, "copies": 2, "via": "air"}
 

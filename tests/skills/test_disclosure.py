@@ -16,8 +16,8 @@ from holdfast.skills.disclosure import (
     catalog_of,
     in_load_order,
     line_of,
-    listed,
-    opened,
+    list_skills,
+    resolve_opening,
 )
 from holdfast.skills.tool import Access
 
@@ -68,7 +68,7 @@ def test_at_first_only_names_and_descriptions_of_assigned_skills_are_told() -> N
         assigned=["refunds", "returns"],
     )
 
-    listing = listed(known, 1000, ESTIMATE)
+    listing = list_skills(known, 1000, ESTIMATE)
 
     assert listing.text == "- refunds\n- returns: Parcels that come back."
     assert listing.tokens == sum(ESTIMATE.count(line + "\n") for line in listing.lines)
@@ -79,7 +79,7 @@ def test_at_first_only_names_and_descriptions_of_assigned_skills_are_told() -> N
 def test_skills_that_have_no_room_in_the_list_are_told_apart() -> None:
     known = catalog(skill("a", "short"), skill("b", "long " * 100), skill("c", "short"), assigned=["a", "b", "c"])
 
-    listing = listed(known, 20, ESTIMATE)
+    listing = list_skills(known, 20, ESTIMATE)
 
     assert names(listing.shown) == ["a", "c"]
     assert names(listing.left_out) == ["b"]
@@ -97,7 +97,7 @@ def test_a_skill_is_opened_after_what_it_requires_each_once() -> None:
         assigned=["top"],
     )
 
-    opening = opened(known, ["top", "left"])
+    opening = resolve_opening(known, ["top", "left"])
 
     assert names(opening.skills) == ["base", "left", "right", "top"]
 
@@ -106,8 +106,8 @@ def test_a_skill_is_opened_after_what_it_requires_each_once() -> None:
 def test_what_is_optional_opens_only_when_asked_for() -> None:
     known = catalog(skill("top", optional=["extra"]), skill("extra"), assigned=["top"])
 
-    assert names(opened(known, ["top"]).skills) == ["top"]
-    assert names(opened(known, ["extra"]).skills) == ["extra"]
+    assert names(resolve_opening(known, ["top"]).skills) == ["top"]
+    assert names(resolve_opening(known, ["extra"]).skills) == ["extra"]
     assert known.by_name["top"].leads_to == ids("extra")
 
 
@@ -122,7 +122,7 @@ def test_a_skill_that_is_not_there_is_cut_off_with_what_it_alone_led_to() -> Non
 
     assert set(known.by_name) == {"top", "part"}
     assert known.assigned == ids("top")
-    assert names(opened(known, ["top"]).skills) == ["top"]
+    assert names(resolve_opening(known, ["top"]).skills) == ["top"]
 
 
 @pytest.mark.req("SKILL-01")
@@ -140,7 +140,7 @@ def test_what_is_opened_says_which_configs_hold_and_those_of_all_that_lead_there
     known = catalog_of("support", 1, {id_of(name): config for name, config in assigned.items()}, skills)
 
     def configs(*names: str) -> dict[str, list[Mapping[str, Any]]]:
-        found = opened(known, names).configs
+        found = resolve_opening(known, names).configs
         return {skill.name: [*found[skill.id]] for skill in known.skills.values() if skill.id in found}
 
     assert configs("other") == {}
@@ -164,7 +164,7 @@ def test_a_tool_that_may_not_be_called_is_not_disclosed_and_the_reason_is_kept()
         assigned=["returns"],
     )
 
-    opening = opened(known, ["returns"])
+    opening = resolve_opening(known, ["returns"])
 
     assert list(opening.tools) == ["look"]
     assert opening.refused.keys() == {"refund", "delete"}
@@ -180,7 +180,7 @@ def test_a_tool_that_one_skill_does_not_give_may_come_by_another() -> None:
         assigned=["read", "act"],
     )
 
-    opening = opened(known, ["read", "act"])
+    opening = resolve_opening(known, ["read", "act"])
 
     assert opening.tools["refund"][1].name == "act"
     assert not opening.refused
@@ -191,14 +191,14 @@ def test_a_skill_that_an_agent_cannot_use_is_told_with_those_of_like_names() -> 
     known = catalog(skill("returns"), skill("billing"), assigned=["returns", "billing"])
 
     with pytest.raises(NotFound, match=r"support has no skill 'return'.*returns"):
-        opened(known, ["return"])
+        resolve_opening(known, ["return"])
 
 
 @pytest.mark.req("SKILL-01")
 def test_even_a_circle_that_plain_sql_made_opens_each_skill_once() -> None:
     known = catalog(skill("a", requires=["b"]), skill("b", requires=["c"]), skill("c", requires=["a"]), assigned=["a"])
 
-    assert sorted(names(opened(known, ["a"]).skills)) == ["a", "b", "c"]
+    assert sorted(names(resolve_opening(known, ["a"]).skills)) == ["a", "b", "c"]
 
 
 @pytest.mark.req("SKILL-02")
@@ -206,7 +206,7 @@ def test_a_chain_of_ten_thousand_skills_opens() -> None:
     chain = [f"{n:05}" for n in range(10_000)]
     skills = [skill(one, requires=[next]) for one, next in pairwise(chain)] + [skill(chain[-1])]
 
-    opening = opened(catalog(*skills, assigned=[chain[0]]), [chain[0]])
+    opening = resolve_opening(catalog(*skills, assigned=[chain[0]]), [chain[0]])
 
     assert names(opening.skills) == chain[::-1]
 

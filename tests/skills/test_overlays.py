@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.arguments import check
-from holdfast.skills.overlays import check_config, check_values, overlaid
+from holdfast.skills.overlays import apply_configs, check_config, check_values
 from holdfast.skills.tool import Tool
 
 pytestmark = pytest.mark.req("SKILL-01")
@@ -27,14 +27,14 @@ FORECAST = Tool("forecast", "The weather to come.", SCHEMA, kind="rest", timeout
 
 
 def test_without_a_config_a_tool_is_as_it_is() -> None:
-    shown, overlay = overlaid(FORECAST, {}, {})
+    shown, overlay = apply_configs(FORECAST, {}, {})
 
     assert shown is FORECAST
     assert overlay.apply({"city": "Rome"}) == {"city": "Rome"}
 
 
 def test_a_fixed_argument_is_not_told_and_holds_whatever_the_model_writes() -> None:
-    shown, overlay = overlaid(FORECAST, {"arguments": {"region": "eu"}})
+    shown, overlay = apply_configs(FORECAST, {"arguments": {"region": "eu"}})
 
     assert list(shown.parameters["properties"]) == ["city", "days", "any"]
     assert shown.parameters["required"] == ["city", "days"]
@@ -43,7 +43,7 @@ def test_a_fixed_argument_is_not_told_and_holds_whatever_the_model_writes() -> N
 
 
 def test_a_default_is_told_and_the_model_may_say_otherwise() -> None:
-    shown, overlay = overlaid(FORECAST, {"defaults": {"days": 5, "any": [1]}})
+    shown, overlay = apply_configs(FORECAST, {"defaults": {"days": 5, "any": [1]}})
 
     assert shown.parameters["properties"]["days"] == {"type": "integer", "default": 5}
     assert shown.parameters["properties"]["any"] == {"default": [1]}
@@ -55,7 +55,7 @@ def test_an_agent_s_config_goes_over_that_of_the_skill() -> None:
     of_the_skill = {"arguments": {"region": "eu"}, "defaults": {"days": 5, "region": "us"}, "timeout": 20}
     of_the_agent = {"arguments": {"region": "us", "unknown": 1}, "defaults": {"days": 7}, "timeout": 30}
 
-    shown, overlay = overlaid(FORECAST, of_the_skill, of_the_agent)
+    shown, overlay = apply_configs(FORECAST, of_the_skill, of_the_agent)
 
     assert shown.timeout == 30
     assert overlay.apply({}) == {"region": "us", "days": 7}
@@ -73,7 +73,7 @@ def test_an_agent_s_config_goes_over_that_of_the_skill() -> None:
     ],
 )
 def test_an_approval_can_be_asked_for_and_not_waived(tool: bool, configs: list[dict[str, Any]], approve: bool) -> None:
-    shown, _ = overlaid(Tool("t", "", {}, approve=tool), *configs)
+    shown, _ = apply_configs(Tool("t", "", {}, approve=tool), *configs)
 
     assert shown.approve is approve
 
@@ -82,7 +82,7 @@ def test_rules_about_arguments_that_the_model_does_not_see_are_not_told() -> Non
     either = {"anyOf": [{"required": ["id"]}, {"required": ["city"]}], "dependentRequired": {"zip": ["city"]}}
     tool = Tool("t", "", {"properties": {"id": {}, "city": {}, "zip": {}}, **either})
 
-    shown, overlay = overlaid(tool, {"arguments": {"id": 7}})
+    shown, overlay = apply_configs(tool, {"arguments": {"id": 7}})
 
     assert shown.parameters["properties"] == {"city": {}, "zip": {}}
     assert "anyOf" not in shown.parameters
@@ -93,7 +93,7 @@ def test_rules_about_arguments_that_the_model_does_not_see_are_not_told() -> Non
 
 def test_what_is_fixed_is_no_call_s_own() -> None:
     for key in ("arguments", "defaults"):
-        _, overlay = overlaid(FORECAST, {key: {"any": [1]}})
+        _, overlay = apply_configs(FORECAST, {key: {"any": [1]}})
 
         overlay.apply({})["any"].append(2)
 
@@ -109,7 +109,7 @@ CONFIGS = st.fixed_dictionaries({}, optional={"arguments": ARGUMENTS, "defaults"
 def test_every_argument_is_fixed_or_given_or_has_its_default(
     skill: dict[str, Any], agent: dict[str, Any], given: dict[str, Any]
 ) -> None:
-    shown, overlay = overlaid(FORECAST, skill, agent)
+    shown, overlay = apply_configs(FORECAST, skill, agent)
 
     called = overlay.apply(given)
 
@@ -158,11 +158,11 @@ def test_a_config_that_is_for_no_one_tool_may_name_any_argument() -> None:
 @pytest.mark.req("SKILL-06")
 def test_what_is_fixed_and_does_not_fit_is_refused_and_never_the_model_s_to_choose() -> None:
     with pytest.raises(InvalidInput, match=r"`arguments.days` does not match the schema of the tool forecast"):
-        overlaid(FORECAST, {}, {"arguments": {"days": "a week"}})
+        apply_configs(FORECAST, {}, {"arguments": {"days": "a week"}})
 
 
 def test_a_default_that_does_not_fit_is_left_out() -> None:
-    shown, overlay = overlaid(FORECAST, {"defaults": {"days": "a week", "city": "Rome"}})
+    shown, overlay = apply_configs(FORECAST, {"defaults": {"days": "a week", "city": "Rome"}})
 
     assert shown.parameters["properties"]["days"] == {"type": "integer", "default": 3}
     assert overlay.apply({}) == {"city": "Rome"}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.permissions import CAPS, check_permissions, opens, permits
+from holdfast.skills.permissions import CAPS, allows_users, check_permissions, refusal_reason
 from holdfast.skills.tool import LEVELS, Access
 
 pytestmark = pytest.mark.req("SKILL-07")
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.req("SKILL-07")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("access", LEVELS)
 def test_a_skill_grants_its_level_and_those_below(access: Access, level: Access) -> None:
-    assert (permits(access, level, {}, "support") == "") is (LEVELS.index(level) >= LEVELS.index(access))
+    assert (refusal_reason(access, level, {}, "support") == "") is (LEVELS.index(level) >= LEVELS.index(access))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_skill_grants_its_level_and_those_below(access: Access, level: Access)
     ],
 )
 def test_permissions_cap_what_an_agent_may_do(permissions: dict[str, Any], agent: str, allowed: bool) -> None:
-    assert (permits("write", "execute", permissions, agent) == "") is allowed
+    assert (refusal_reason("write", "execute", permissions, agent) == "") is allowed
 
 
 PERMISSIONS = st.fixed_dictionaries(
@@ -47,7 +47,7 @@ PERMISSIONS = st.fixed_dictionaries(
 def test_permissions_never_allow_what_the_skill_does_not(
     access: Access, level: Access, permissions: dict[str, Any]
 ) -> None:
-    alone, capped = permits(access, level, {}, "a"), permits(access, level, permissions, "a")
+    alone, capped = refusal_reason(access, level, {}, "a"), refusal_reason(access, level, permissions, "a")
 
     assert not alone or capped
     assert check_permissions(permissions) == permissions
@@ -62,7 +62,7 @@ def test_permissions_never_allow_what_the_skill_does_not(
     ],
 )
 def test_the_model_reads_why_it_may_not(level: Access, permissions: dict[str, Any], said: str) -> None:
-    assert permits("write", level, permissions, "support").startswith(said)
+    assert refusal_reason("write", level, permissions, "support").startswith(said)
 
 
 @pytest.mark.req("SAFE-04")
@@ -70,7 +70,7 @@ def test_the_model_reads_why_it_may_not(level: Access, permissions: dict[str, An
     "permissions", [{"default": "admin"}, {"default": 7}, {"agents": []}, {"agents": {"support": ["read"]}}]
 )
 def test_what_cannot_be_read_allows_nothing(permissions: dict[str, Any]) -> None:
-    assert permits("read", "execute", permissions, "support") != ""
+    assert refusal_reason("read", "execute", permissions, "support") != ""
 
 
 @pytest.mark.req("SKILL-07", "SAFE-04")
@@ -87,7 +87,7 @@ def test_what_cannot_be_read_allows_nothing(permissions: dict[str, Any]) -> None
     ],
 )
 def test_users_call_by_hand_what_is_opened_to_them(permissions: dict[str, Any], opened: list[str]) -> None:
-    assert [access for access in LEVELS if opens(access, permissions)] == opened
+    assert [access for access in LEVELS if allows_users(access, permissions)] == opened
 
 
 @pytest.mark.req("ENG-08")

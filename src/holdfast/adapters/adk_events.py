@@ -52,20 +52,20 @@ def _reader() -> SchemaValidator:
     """
     Event.model_rebuild()  # pydantic may have deferred building the schema
     try:
-        return SchemaValidator(_without_help(Event.__pydantic_core_schema__), _use_prebuilt=False)
+        return SchemaValidator(_drop_help(Event.__pydantic_core_schema__), _use_prebuilt=False)
     except (TypeError, SchemaError):  # an incompatible version of pydantic
         return cast(SchemaValidator, Event.__pydantic_validator__)
 
 
-def _without_help(schema: Any) -> Any:
+def _drop_help(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_help(item) for item in cast(list[Any], schema)]
+        return [_drop_help(item) for item in cast(list[Any], schema)]
     if not isinstance(schema, dict):
         return schema
     known = cast(dict[str, Any], schema)
     if known.get("type") == "function-before" and known["function"]["function"].__name__ in HELP:
-        return _without_help(known["schema"])
-    kept = {key: value if key in NO_SCHEMA else _without_help(value) for key, value in known.items()}
+        return _drop_help(known["schema"])
+    kept = {key: value if key in NO_SCHEMA else _drop_help(value) for key, value in known.items()}
     return {**kept, "custom_init": False} if kept.get("custom_init") is True else kept
 
 

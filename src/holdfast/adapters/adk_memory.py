@@ -99,7 +99,7 @@ class PostgresMemoryService(EngineUser, BaseMemoryService):
         hits = await self._hosted.run(
             lambda engine: engine.memory.search(owner, question, limit=self._max_results, explain=True)
         )
-        return SearchMemoryResponse(memories=[entry_of(hit.memory) for hit in answering(hits)])
+        return SearchMemoryResponse(memories=[entry_of(hit.memory) for hit in best_per_conversation(hits)])
 
     @override
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
@@ -112,7 +112,7 @@ class PostgresMemoryService(EngineUser, BaseMemoryService):
         async def delete(engine: Engine) -> None:
             owners = Owners(engine.database, engine.identities)
             memory = await engine.memory.get(id)
-            if await owners.sought(memory.owner) == await owners.sought(owner):
+            if await owners.find_ids(memory.owner) == await owners.find_ids(owner):
                 await engine.memory.forget(id)
 
         try:
@@ -122,7 +122,7 @@ class PostgresMemoryService(EngineUser, BaseMemoryService):
 
 
 async def _ingest(engine: Engine, owner: Owner, drafts: Sequence[Draft]) -> None:
-    ids = await Owners(engine.database, engine.identities).sought(owner)
+    ids = await Owners(engine.database, engine.identities).find_ids(owner)
     for start in range(0, len(drafts), TOGETHER):
         some = drafts[start : start + TOGETHER]
         known = await known_keys(engine.database, ids, [draft.key for draft in some if draft.key])
@@ -271,15 +271,15 @@ def _hash(*parts: str) -> str:
 # Searching
 
 
-def answering(hits: Sequence[Hit]) -> list[Hit]:
+def best_per_conversation(hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits that match the query, and hits from the same conversations.
 
     Without an embedding model, a search also returns hits that are only recent or important. ADK would put them into
     the prompt.
     """
     spoken_to = [hit for hit in hits if _is_spoken_to(hit)]
-    talks = {hit.memory.conversation for hit in spoken_to} - {None}
-    return [hit for hit in hits if hit in spoken_to or hit.memory.conversation in talks]
+    conversations = {hit.memory.conversation for hit in spoken_to} - {None}
+    return [hit for hit in hits if hit in spoken_to or hit.memory.conversation in conversations]
 
 
 def _is_spoken_to(hit: Hit) -> bool:

@@ -93,14 +93,14 @@ class SharedEngine:
             )
         if asyncio.get_running_loop() is engine.loop:
             return await work(engine)
-        errand = EngineTask(engine, work)
+        call = EngineTask(engine, work)
         try:
-            await asyncio.shield(asyncio.wrap_future(errand.ended))
+            await asyncio.shield(asyncio.wrap_future(call.ended))
         except asyncio.CancelledError:
-            errand.cancel()
-            await asyncio.wrap_future(errand.ended)
+            call.cancel()
+            await asyncio.wrap_future(call.ended)
             raise
-        return errand.result()
+        return call.result()
 
     def run_sync(self, work: Work[Result]) -> Result:
         """Run `work` like `run`, for synchronous code."""
@@ -113,13 +113,13 @@ class SharedEngine:
                 why="it blocks the event loop that the engine runs on",
                 next="Call the async method, call from another thread, or pass an address instead of the engine.",
             )
-        errand = EngineTask(engine, work)
+        call = EngineTask(engine, work)
         try:
-            errand.ended.result()
+            call.ended.result()
         except BaseException:  # an interrupt, such as Ctrl-C
-            errand.cancel()
+            call.cancel()
             raise
-        return errand.result()
+        return call.result()
 
     async def close(self) -> None:
         """Release the engine. An engine that was opened for an address is closed with its last user."""

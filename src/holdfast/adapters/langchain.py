@@ -123,34 +123,36 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
     # These run on the engine's event loop.
 
     async def _read(self, engine: Engine) -> list[BaseMessage]:
-        talk = await self._find(engine)
-        if talk is None:
+        conversation = await self._find(engine)
+        if conversation is None:
             return []
-        agent = talk.agent or self._agent
-        nodes = await (_all(engine, talk) if self._window is None else _last(engine, talk, self._window))
+        agent = conversation.agent or self._agent
+        nodes = await (
+            _all(engine, conversation) if self._window is None else _last(engine, conversation, self._window)
+        )
         return [message_of(node, agent=agent) for node in nodes]
 
     async def _replace(self, engine: Engine, messages: Sequence[BaseMessage]) -> None:
-        talk = await self._find(engine)
+        conversation = await self._find(engine)
         async with engine.transaction() as tx:
-            if talk is not None:
-                await engine.conversations.clear(talk.id, tx=tx)
+            if conversation is not None:
+                await engine.conversations.clear(conversation.id, tx=tx)
             await self._add(engine, messages, tx)
 
     async def _add(self, engine: Engine, messages: Sequence[BaseMessage], tx: Transaction | None = None) -> None:
         if not messages:
             return
-        talk = await engine.conversations.ensure(
+        conversation = await engine.conversations.ensure(
             self.session_id, app=self._app, user=self._user, agent=self._agent, tx=tx
         )
-        agent, user = talk.agent or self._agent, talk.user or self._user
+        agent, user = conversation.agent or self._agent, conversation.user or self._user
         drafts = [draft_of(message, agent=agent, user=user) for message in messages]
-        await engine.conversations.append_all(talk.id, drafts, tx=tx)
+        await engine.conversations.append_all(conversation.id, drafts, tx=tx)
 
     async def _clear(self, engine: Engine) -> None:
-        talk = await self._find(engine)
-        if talk is not None:
-            await engine.conversations.clear(talk.id)
+        conversation = await self._find(engine)
+        if conversation is not None:
+            await engine.conversations.clear(conversation.id)
 
     async def _find(self, engine: Engine) -> Conversation | None:
         find = engine.conversations.find
@@ -265,12 +267,12 @@ def _attachment(block: Mapping[str, Any]) -> Attachment:
     name = block.get("filename")
     if name is None and isinstance(file, dict):
         name = cast(Mapping[str, Any], file).get("filename")
-    told = {
+    fields = {
         "mime_type": _text(block.get("mime_type")) or (inlined[1] if inlined else None),
         "name": _text(name) or _text(block.get("name")),
         "uri": None if inlined else url,
     }
-    return cast(Attachment, {part: value for part, value in told.items() if value})
+    return cast(Attachment, {part: value for part, value in fields.items() if value})
 
 
 def _text(value: object) -> str | None:
@@ -282,10 +284,10 @@ def _result_text(payload: Mapping[str, Any]) -> str:
     return "" if result is None else result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
-async def _all(engine: Engine, talk: Conversation) -> list[Node]:
+async def _all(engine: Engine, conversation: Conversation) -> list[Node]:
     found: list[Node] = []
     seq = 0
-    while nodes := await engine.conversations.since(talk.id, seq, native=FORM):
+    while nodes := await engine.conversations.since(conversation.id, seq, native=FORM):
         found += _messages_in(nodes)
         if len(nodes) < MAX_NODES:
             break
@@ -293,12 +295,12 @@ async def _all(engine: Engine, talk: Conversation) -> list[Node]:
     return found
 
 
-async def _last(engine: Engine, talk: Conversation, count: int) -> list[Node]:
+async def _last(engine: Engine, conversation: Conversation, count: int) -> list[Node]:
     found: list[Node] = []
     asked, before = count, None
     while len(found) < count:
         asked = min(asked, MAX_NODES)
-        nodes = await engine.conversations.last(talk.id, asked, before=before, native=FORM)
+        nodes = await engine.conversations.last(conversation.id, asked, before=before, native=FORM)
         found = [*_messages_in(nodes), *found]
         if len(nodes) < asked:
             break

@@ -27,7 +27,7 @@ from holdfast.bus.messages import VERSION, ConversationMessage, headers_of
 from holdfast.bus.notifications import Notifications
 from holdfast.conversations.conversation import Conversation
 from holdfast.conversations.conversations import Conversations
-from holdfast.conversations.errors import unknown, unknown_session
+from holdfast.conversations.errors import unknown_conversation, unknown_session
 from holdfast.conversations.turn_claims import POLICIES, Policy, wake_queue
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.core.settings import AgentSettings
@@ -170,7 +170,7 @@ class Agents:
         """
         row = await self._database.one(sql("now"), conversation)
         if row is None:
-            raise unknown(conversation)
+            raise unknown_conversation(conversation)
         return Cursor(row["revision"], row["number"] * PER_RUN)
 
     async def session(

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from holdfast.conversations.contexts import Context
-from holdfast.conversations.errors import unknown
+from holdfast.conversations.errors import unknown_conversation
 from holdfast.conversations.turn_claims import Policy, held_by
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import (
@@ -144,7 +144,7 @@ class Runs:
             *((None, None) if claim is None else (store(claim.holder), claim.lease)),
         )  # fmt: skip
         if outcome == "missing":
-            raise unknown(conversation)
+            raise unknown_conversation(conversation)
         if outcome == "busy" and run_id is None:
             raise held_by(restore(holder))
         if outcome == "busy":

@@ -8,7 +8,7 @@ from uuid import UUID
 from holdfast.agents.prompt_sections import PromptPart, PromptSection
 from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
-from holdfast.skills.disclosure import Catalog, Listing, in_load_order, listed, refusal
+from holdfast.skills.disclosure import Catalog, Listing, in_load_order, list_skills, refusal
 
 SKILLS = (
     "\n\n## Skills\nEach is a set of instructions, mostly with tools of its own, that you do not have yet. "
@@ -110,7 +110,7 @@ def skill_section(skilled: AgentSkills | None, *, listing: int, loading: int, co
     gone = [skill for skill in skilled.loaded if skill.id not in kept]
     without_room = {tool.name for tool in left_out}
     tools = [tool for skill in shown for tool in skill.tools if tool.name not in without_room]
-    names = listed(skilled.catalog, listing, counter, without=kept)
+    names = list_skills(skilled.catalog, listing, counter, without=kept)
     text = _list(names) + "".join(skill.text for skill in shown)
     text += GONE.format(", ".join(skill.name for skill in gone)) if gone else ""
     tokens = counter.count(text)

@@ -17,7 +17,7 @@ from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.core.sentences import sentences
 from holdfast.llm.model import ChatMessage, ModelRequest
 from holdfast.llm.tokens import TokenCounter
-from holdfast.memory.dates import tells_when
+from holdfast.memory.dates import mentions_time
 
 READ = 4000  # characters of a message from which statements are extracted
 LONGEST = 400  # characters of one statement
@@ -172,4 +172,4 @@ def _tells(sentence: str) -> bool:
         return False
     if _DECISION.search(sentence) or _NUMBER.search(sentence):
         return True
-    return not _GREETING.match(sentence) and (_NAME.search(sentence) is not None or tells_when(sentence))
+    return not _GREETING.match(sentence) and (_NAME.search(sentence) is not None or mentions_time(sentence))

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.agents.events import PER_CLAIM, PER_RUN, Cursor, Event, Kind, Pieces, delta_event, events_of
-from holdfast.conversations.errors import unknown
+from holdfast.conversations.errors import unknown_conversation
 from holdfast.conversations.nodes import Node, node_of
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
@@ -215,7 +215,7 @@ class Watch:
             self._behind = False
             rows = await self._database.all(sql("changes"), self.conversation, told.revision, PAGE)
             if not rows:
-                raise unknown(self.conversation)
+                raise unknown_conversation(self.conversation)
             deltas = await self._database.all(sql("deltas"), [self.conversation], [told.n])
         except BaseException:
             self._behind = True

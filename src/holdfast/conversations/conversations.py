@@ -12,11 +12,18 @@ from holdfast.bus.log import Log
 from holdfast.bus.records import hash_of
 from holdfast.conversations.contexts import Context, parse_context
 from holdfast.conversations.conversation import Conversation, NodeHit, ReplayStep, conversation_of
-from holdfast.conversations.errors import not_appended, not_changed, several, taken, unknown, unknown_node
+from holdfast.conversations.errors import (
+    ambiguous_session,
+    append_error,
+    change_error,
+    session_exists,
+    unknown_conversation,
+    unknown_node,
+)
 from holdfast.conversations.messages import ModelMessage, as_messages
 from holdfast.conversations.nodes import Node, NodeInput, NodeRevision, in_reading_order, node_of, revision_of
 from holdfast.conversations.payloads import check_payload
-from holdfast.conversations.state import changes_of, fold, without_user
+from holdfast.conversations.state import changes_of, fold, missing_user_error
 from holdfast.conversations.turn_claims import HeldTurn
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge
@@ -70,7 +77,7 @@ class Conversations:
         session = None if document else str(id) if session_id is None else session_id
         row = await self._create(id, session, app, user, agent, state, tx)
         if row["outcome"] == "taken":
-            raise taken(session)
+            raise session_exists(session)
         return await self.get(id, tx=tx)
 
     async def ensure(
@@ -97,13 +104,13 @@ class Conversations:
                 return found
             elif await self.adopt(found.id, app=app, user=user, tx=tx):
                 return await self.get(found.id, tx=tx)
-        raise taken(session_id)  # a call without a user has created a session with the qualified name
+        raise session_exists(session_id)  # a call without a user has created a session with the qualified name
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Conversation:
         """Return the conversation with this id."""
         row = await (await self._database.within(tx)).one(sql("conversation"), id)
         if row is None:
-            raise unknown(id)
+            raise unknown_conversation(id)
         return conversation_of(row)
 
     async def find(
@@ -128,7 +135,7 @@ class Conversations:
             who = await self._identities.find_id("user", user)
             rows = await run.all(sql("conversation_of_user_by_session"), store(session_id), who, store(app), adopts)
         if len(rows) > 1:
-            raise several(session_id)
+            raise ambiguous_session(session_id)
         return conversation_of(rows[0]) if rows else None
 
     async def adopt(self, id: UUID, *, app: str = APP, user: str, tx: Transaction | None = None) -> bool:
@@ -151,24 +158,24 @@ class Conversations:
             other = _other_name(origin.app, origin.user, session_id)
         outcome = await run.value(sql("fork_conversation"), id, at, fork, name, other, hash_of(str(fork)))
         if outcome == "missing":
-            raise unknown(id)
+            raise unknown_conversation(id)
         if outcome == "no node":
             raise NotFound(f"there is no node {at} to fork at", next="Use the number of a node in the conversation.")
         if outcome == "taken":
-            raise taken(session)
+            raise session_exists(session)
         return await self.get(fork, tx=tx)
 
     async def attach(self, id: UUID, *, tx: Transaction | None = None) -> bool:
         """Publish every further change to the topic of the agent. Return False if the agent is not defined."""
         outcome = await (await self._database.within(tx)).value(sql("attach_agent"), id, hash_of(str(id)))
         if outcome == "missing":
-            raise unknown(id)
+            raise unknown_conversation(id)
         return outcome == "attached"
 
     async def remove(self, id: UUID, *, tx: Transaction | None = None) -> None:
         """Delete a conversation and everything that belongs to it alone, permanently."""
         if not await (await self._database.within(tx)).value(sql("remove_conversation"), id):
-            raise unknown(id)
+            raise unknown_conversation(id)
 
     # Writing nodes
 
@@ -201,14 +208,14 @@ class Conversations:
         try:
             outcome, stored_id, seq, revision, at, topic = await run.value(
                 sql("append"), id, node_id, parent, where.type, where.name, store(where.value), store(content),
-                held, form, native, _stored("key", key), expect, _number(turn, id), changes,
+                held, form, native, _stored("key", key), expect, _turn_number(turn, id), changes,
             )  # fmt: skip
         except HoldfastError as error:
-            raise without_user(error) from error
+            raise missing_user_error(error) from error
         if outcome == "repeated":
             return await self.read(stored_id, tx=tx)
         if outcome != "appended":
-            raise not_appended(outcome, id, revision, expect=expect, parent=parent, turn=turn and turn.number)
+            raise append_error(outcome, id, revision, expect=expect, parent=parent, turn=turn and turn.number)
         await self._announce(topic, id, tx)
         return Node(
             node_id, id, parent or id, seq, str(where), content, held, changes, key, 1, revision, False, at, at, form,
@@ -241,13 +248,13 @@ class Conversations:
                 [context.type for context in contexts], [context.name for context in contexts],
                 [store(context.value) for context in contexts], [store(draft.content) for draft in drafts],
                 payloads, [draft.form for draft in drafts], [draft.native for draft in drafts],
-                [_stored("key", draft.key) for draft in drafts], expect, _number(turn, id), changes,
+                [_stored("key", draft.key) for draft in drafts], expect, _turn_number(turn, id), changes,
             )  # fmt: skip
         except HoldfastError as error:
-            raise without_user(error) from error
+            raise missing_user_error(error) from error
         last = rows[-1]
         if last["outcome"] not in ("appended", "repeated"):
-            raise not_appended(last["outcome"], id, last["revision"], expect=expect, turn=turn and turn.number)
+            raise append_error(last["outcome"], id, last["revision"], expect=expect, turn=turn and turn.number)
         await self._announce(next((row["topic"] for row in rows if row["topic"] is not None), None), id, tx)
         nodes: list[Node] = []
         for row, draft, context, payload in zip(rows, drafts, contexts, payloads, strict=True):
@@ -284,7 +291,7 @@ class Conversations:
         """Empty every message of a conversation, like `delete`."""
         row = cast(Row, await (await self._database.within(tx)).one(sql("clear_messages"), id))
         if row["outcome"] == "missing":
-            raise unknown(id)
+            raise unknown_conversation(id)
         await self._announce(row["topic"], id, tx)
 
     async def move(
@@ -396,13 +403,13 @@ class Conversations:
                 hash_of(str(id)),
             )  # fmt: skip
         except HoldfastError as error:
-            raise without_user(error) from error
+            raise missing_user_error(error) from error
         return cast(Row, row)
 
     async def _change(self, node: UUID, version: int, tx: Transaction | None, how: str, *what: object) -> Node:
         row = cast(Row, await (await self._database.within(tx)).one(sql(how), node, version, *what))
         if row["outcome"] != "done":
-            raise not_changed(row, node, version)
+            raise change_error(row, node, version)
         await self._announce(row["topic"], None, tx)
         return await self.read(node, tx=tx)
 
@@ -467,13 +474,13 @@ class Conversations:
             raise InvalidInput("the search text is empty", next="Pass at least one character.")
         root, seq = read_cursor(cursor)
         behind = cursor if seq == 0 else write_cursor(UUID(int=root.int + 1))  # the last page ended inside of `root`
-        talks = await self.list(app=app, user=user, agent=agent, limit=SEARCHED, cursor=behind)
-        known = {talk.id: talk for talk in talks}
+        conversations = await self.list(app=app, user=user, agent=agent, limit=SEARCHED, cursor=behind)
+        known = {conversation.id: conversation for conversation in conversations}
         rows = await self._database.all(sql("search_nodes"), [*known], store(text), root, seq, limit + 1)
         found = [NodeHit(known[row["root"]], node_of(row)) for row in rows[:limit]]
         if len(rows) > limit:
             return Page(found, write_cursor(found[-1].conversation.id, found[-1].node.seq))
-        return Page(found, talks.cursor)
+        return Page(found, conversations.cursor)
 
     async def openings(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """Return a user's first message in each conversation, shortened, if it is among the first nodes."""
@@ -490,7 +497,7 @@ def _other_name(app: str, user: str | None, session: str | None) -> str | None:
     return None if user is None or session is None else stored_name("session", qualified_name(app, user, session))
 
 
-def _number(turn: HeldTurn | None, id: UUID) -> int | None:
+def _turn_number(turn: HeldTurn | None, id: UUID) -> int | None:
     if turn is not None and turn.conversation != id:
         raise InvalidInput(
             f"the turn does not hold the conversation {id}",

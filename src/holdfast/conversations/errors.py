@@ -5,7 +5,7 @@ from uuid import UUID
 from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.postgres.database import Row
 
-_CANNOT = {
+_REASONS = {
     "root": "it is the root of its tree; remove the conversation instead",
     "deleted": "it was deleted",
     "cycle": "it would become its own descendant",
@@ -14,7 +14,7 @@ _CANNOT = {
 }
 
 
-def unknown(id: UUID) -> NotFound:
+def unknown_conversation(id: UUID) -> NotFound:
     """There is no such conversation, or the caller may not see it."""
     return NotFound(f"there is no conversation {id}")
 
@@ -24,14 +24,14 @@ def unknown_node(node: UUID) -> NotFound:
     return NotFound(f"there is no node {node}")
 
 
-def taken(session: str | None) -> AlreadyExists:
+def session_exists(session: str | None) -> AlreadyExists:
     """The session id is taken."""
     return AlreadyExists(
         f"the session {session!r} already exists", next="Use another session_id, or get the session with `find`."
     )
 
 
-def several(session: str) -> Conflict:
+def ambiguous_session(session: str) -> Conflict:
     """Several users have a session with this id, and the caller named no user."""
     return Conflict(
         f"several users have a session {session[:100]!r}",
@@ -47,7 +47,7 @@ def unknown_session(session: str) -> NotFound:
     return NotFound(f"there is no session {session[:100]!r}", next="Start a new session.")
 
 
-def lapsed(turn: int) -> Busy:
+def turn_not_held(turn: int) -> Busy:
     """The turn does not hold its conversation."""
     return Busy(
         f"the turn {turn} does not hold the conversation",
@@ -56,7 +56,7 @@ def lapsed(turn: int) -> Busy:
     )
 
 
-def not_appended(
+def append_error(
     outcome: str,
     id: UUID,
     revision: int | None,
@@ -71,15 +71,15 @@ def not_appended(
     if outcome == "no parent":
         return NotFound(f"there is no parent node {parent} in the conversation {id}")
     if outcome == "lapsed" and turn is not None:
-        return lapsed(turn)
-    return unknown(id)
+        return turn_not_held(turn)
+    return unknown_conversation(id)
 
 
-def not_changed(row: Row, node: UUID, version: int) -> HoldfastError:
+def change_error(row: Row, node: UUID, version: int) -> HoldfastError:
     """The node was not edited, deleted or moved; the row has the reason."""
     outcome = row["outcome"]
     if outcome == "conflict":
         return Conflict(f"the node {node} has changed", expected=version, current=row["version"])
-    if outcome in _CANNOT:
-        return InvalidInput(f"the node {node} cannot be changed", why=_CANNOT[outcome])
+    if outcome in _REASONS:
+        return InvalidInput(f"the node {node} cannot be changed", why=_REASONS[outcome])
     return unknown_node(node)

@@ -28,8 +28,8 @@ class ModelMessage(TypedDict):
 
 def as_messages(nodes: Iterable[Node], reader: str, *, tools: bool = False) -> list[ModelMessage]:
     """Return nodes as the messages that `reader` sees, in the same order."""
-    told = [(parse_context(node.context), node) for node in nodes if not node.deleted and node.context]
-    spoken = [(context, node) for context, node in told if context.type in ("text", "summary")]
+    parsed = [(parse_context(node.context), node) for node in nodes if not node.deleted and node.context]
+    spoken = [(context, node) for context, node in parsed if context.type in ("text", "summary")]
     return list(_merged(_native(spoken, reader) if tools else _plain(spoken, reader)))
 
 
@@ -46,9 +46,9 @@ def _plain(spoken: Iterable[tuple[Context, Node]], reader: str) -> Iterator[Mode
 def _native(spoken: Sequence[tuple[Context, Node]], reader: str) -> Iterator[ModelMessage]:
     """Yield calls with their results. A call without a result, or a result without a call, becomes plain text."""
     results = _results(spoken, reader)
-    told = {result.id for result in results.values()}  # yielded after their calls
+    result_ids = {result.id for result in results.values()}  # yielded after their calls
     for context, node in spoken:
-        if node.id in told:
+        if node.id in result_ids:
             continue
         calls = {call["id"]: call for call in _calls(node) if (node.id, call["id"]) in results}
         if calls:
@@ -66,7 +66,7 @@ def _results(spoken: Iterable[tuple[Context, Node]], reader: str) -> dict[tuple[
     callers: dict[str, UUID] = {}
     results: dict[tuple[UUID, str], Node] = {}
     for context, node in spoken:
-        answered = _answered(context, node)
+        answered = _answered_call(context, node)
         if answered in callers:
             results[callers.pop(answered), answered] = node
         elif _is_own(context, reader):
@@ -78,7 +78,7 @@ def _calls(node: Node) -> list[StoredToolCall]:
     return [] if node.payload is None else node.payload.get("tool_calls") or []
 
 
-def _answered(context: Context, node: Node) -> str | None:
+def _answered_call(context: Context, node: Node) -> str | None:
     return node.payload.get("tool_call_id") if node.payload and role_of(context, node.payload) == "tool" else None
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from holdfast.access.identities import Identities
-from holdfast.conversations.sections import joined, with_section, without_section
+from holdfast.conversations.sections import delete_section, join_texts, replace_section
 from holdfast.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from holdfast.core.names import stored_name
 from holdfast.core.text import restore, store
@@ -90,7 +90,7 @@ class Notes:
             return note
 
         def change(notes: str) -> str:
-            return edited(notes, operation, content=content or "", section_header=section_header or "")
+            return apply_operation(notes, operation, content=content or "", section_header=section_header or "")
 
         return await self._write(user, agent, operation, change, version, tx, key=key)
 
@@ -150,7 +150,7 @@ class Notes:
                 notes = await asyncio.to_thread(change, note.notes)
                 if notes == note.notes:
                     return note
-                stored = _stored_notes(notes)
+                stored = _encode_notes(notes)
                 row = await run.one(
                     sql("write_notes"), user_id, agent_name, stored, note.version + 1, operation, stored_key
                 )
@@ -166,24 +166,24 @@ def check_arguments(operation: str, *, content: str | None, section_header: str 
         raise InvalidInput(
             f"there is no operation {operation[:80]!r}", next=f"The operations are {', '.join(get_args(Operation))}."
         )
-    for name, given, takers in (
+    for name, value, operations in (
         ("content", content, WITH_CONTENT),
         ("section_header", section_header, OF_SECTIONS),
     ):
-        if given is None and operation in takers:
+        if value is None and operation in operations:
             raise InvalidInput(f"{operation} requires {name}", why="it is missing", next=f"Pass {name}.", argument=name)
-        if given is not None and operation not in takers:
+        if value is not None and operation not in operations:
             raise InvalidInput(
                 f"{operation} does not take {name}",
-                why=f"only {', '.join(takers)} take it",
+                why=f"only {', '.join(operations)} take it",
                 next=f"Omit {name}, or use one of these operations.",
                 argument=name,
             )
-        if given is not None:
-            _stored_notes(given)
+        if value is not None:
+            _encode_notes(value)
 
 
-def edited(notes: str, operation: Operation, *, content: str, section_header: str) -> str:
+def apply_operation(notes: str, operation: Operation, *, content: str, section_header: str) -> str:
     """Return the notes after an operation."""
     match operation:
         case "read":
@@ -191,13 +191,13 @@ def edited(notes: str, operation: Operation, *, content: str, section_header: st
         case "overwrite":
             return content
         case "append":
-            return joined(notes, content)
+            return join_texts(notes, content)
         case "prepend":
-            return joined(content, notes)
+            return join_texts(content, notes)
         case "delete_section_by_header":
-            return without_section(notes, section_header)
+            return delete_section(notes, section_header)
         case "replace_section_by_header":
-            return with_section(notes, section_header, content)
+            return replace_section(notes, section_header, content)
         case "delete_all_notes":
             return ""
 
@@ -207,7 +207,7 @@ def _refuse_stale(note: Note, version: int | None) -> None:
         raise Conflict("the notes have changed", expected=version, current=note.version)
 
 
-def _stored_notes(notes: str) -> str:
+def _encode_notes(notes: str) -> str:
     stored = store(notes)
     size = len(stored.encode())
     if size > MAX_NOTES_BYTES:

@@ -64,9 +64,9 @@ def check_payload(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def role_of(context: Context, payload: Mapping[str, Any] | None) -> Role:
     """Return the role of a message: the one in its payload, otherwise the one of its context."""
-    said = payload.get("role") if payload else None
-    if said is not None:
-        return cast(Role, said)
+    role = payload.get("role") if payload else None
+    if role is not None:
+        return cast(Role, role)
     if context.name == "system":
         return "system"
     if context.name != "agent":

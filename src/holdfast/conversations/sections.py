@@ -48,47 +48,47 @@ def sections(text: str) -> list[MarkdownSection]:
             first, after = token.map
             title = " ".join(inline.content.split("\n")).strip()  # a setext header can have several lines
             found.append(MarkdownSection(int(token.tag[1]), title, first + 1, lines[first], lines[after], len(text)))
-    return _ended(found)
+    return _with_ends(found)
 
 
 def find(text: str, header: str) -> MarkdownSection:
     """Return the only section with this header, given with or without its #s. Prefers the exact case."""
-    level, title = _asked(header)
-    there = sections(text)
-    fitting = [section for section in there if level in (None, section.level)]
-    named = [section for section in fitting if section.title == title]
-    named = named or [section for section in fitting if section.title.casefold() == title.casefold()]
-    if not named:
+    level, title = _parse_header(header)
+    known = sections(text)
+    fitting = [section for section in known if level in (None, section.level)]
+    matches = [section for section in fitting if section.title == title]
+    matches = matches or [section for section in fitting if section.title.casefold() == title.casefold()]
+    if not matches:
         raise NotFound(
             f"there is no header {header.strip()[:80]!r}",
-            why=f"the headers are {_listed([section.header for section in there])}"
-            if there
+            why=f"the headers are {_list_items([section.header for section in known])}"
+            if known
             else "there are no headers",
-            next="Use one of these headers as written." if there else "Append the section with its header.",
-            headers=[section.header for section in there[:MAX_LISTED]],
+            next="Use one of these headers as written." if known else "Append the section with its header.",
+            headers=[section.header for section in known[:MAX_LISTED]],
         )
-    if len(named) > 1:
-        levels_differ = len({section.level for section in named}) == len(named)
+    if len(matches) > 1:
+        levels_differ = len({section.level for section in matches}) == len(matches)
         raise InvalidInput(
-            f"{len(named)} sections have the header {title[:80]!r}",
-            why=_listed([f"line {section.line}: {section.header}" for section in named]),
+            f"{len(matches)} sections have the header {title[:80]!r}",
+            why=_list_items([f"line {section.line}: {section.header}" for section in matches]),
             next="Include the leading #s of the one that you mean."
             if levels_differ
             else "Overwrite the whole text instead.",
-            lines=[section.line for section in named[:MAX_LISTED]],
+            lines=[section.line for section in matches[:MAX_LISTED]],
         )
-    return named[0]
+    return matches[0]
 
 
-def without_section(text: str, header: str) -> str:
+def delete_section(text: str, header: str) -> str:
     """Return the text without the section of this header and its subsections."""
     section = find(text, header)
     before, after = text[: section.start], text[section.end :]
-    edited = _apart(before, _line_end(text)) + after if after else before
-    return _checked(text, section, edited, next="Overwrite the whole text instead.")
+    edited = _with_blank_line(before, _line_end(text)) + after if after else before
+    return _check_edit(text, section, edited, next="Overwrite the whole text instead.")
 
 
-def with_section(text: str, header: str, content: str) -> str:
+def replace_section(text: str, header: str, content: str) -> str:
     """Return the text with `content` in place of the section's body and its subsections.
 
     The header stays, unless the content begins with the same one: then the content's header replaces it.
@@ -98,7 +98,7 @@ def with_section(text: str, header: str, content: str) -> str:
     before, after = text[: section.start], text[section.end :]
     content = _from_first_line(content)
     if _begins_with(content, section):
-        before, edited = _apart(before, line_end), content
+        before, edited = _with_blank_line(before, line_end), content
     else:
         edited = text[section.start : section.body].rstrip("\r\n")
         if content:
@@ -108,10 +108,10 @@ def with_section(text: str, header: str, content: str) -> str:
         edited = edited.rstrip(_SPACE) + 2 * line_end + after
     elif text.endswith(("\r", "\n")) and not edited.endswith(("\r", "\n")):
         edited += line_end
-    return _checked(text, section, before + edited, next="Close every code fence and comment in the content.")
+    return _check_edit(text, section, before + edited, next="Close every code fence and comment in the content.")
 
 
-def joined(first: str, second: str) -> str:
+def join_texts(first: str, second: str) -> str:
     """Join two texts with one blank line between them. A blank text adds nothing."""
     if not first.strip(_SPACE):
         return second
@@ -129,7 +129,7 @@ def _parser() -> "MarkdownIt":
     return parser
 
 
-def _ended(found: list[MarkdownSection]) -> list[MarkdownSection]:
+def _with_ends(found: list[MarkdownSection]) -> list[MarkdownSection]:
     ended: list[MarkdownSection] = []
     following: list[MarkdownSection] = []  # the next header of each level, the highest level first
     for section in reversed(found):
@@ -141,7 +141,7 @@ def _ended(found: list[MarkdownSection]) -> list[MarkdownSection]:
     return ended[::-1]
 
 
-def _asked(header: str) -> tuple[int | None, str]:
+def _parse_header(header: str) -> tuple[int | None, str]:
     title = header.strip()
     if not title:
         raise InvalidInput("the header is empty", next="Pass the header of a section, such as `## Tasks`.")
@@ -161,7 +161,7 @@ def _begins_with(content: str, section: MarkdownSection) -> bool:
     )
 
 
-def _checked(text: str, section: MarkdownSection, edited: str, *, next: str) -> str:
+def _check_edit(text: str, section: MarkdownSection, edited: str, *, next: str) -> str:
     """Raise InvalidInput if an edit turns a header outside of the section into something else, such as code."""
     around = sections(text)
     before = [other.header for other in around if other.start < section.start]
@@ -184,7 +184,7 @@ def _line_end(text: str) -> str:
     return found[0] if found else "\n"
 
 
-def _apart(before: str, line_end: str) -> str:
+def _with_blank_line(before: str, line_end: str) -> str:
     """Return the text with a blank line at its end, so that the next text does not join its last paragraph."""
     last = _LINE_END.split(before)[-2] if before else ""  # it ends with a line end: a section begins with a line
     return before + line_end if last.strip(_SPACE) else before
@@ -196,6 +196,6 @@ def _from_first_line(text: str) -> str:
     return text[max(text.rfind("\n", 0, blank), text.rfind("\r", 0, blank)) + 1 :] if blank < len(text) else ""
 
 
-def _listed(items: list[str]) -> str:
+def _list_items(items: list[str]) -> str:
     more = len(items) - MAX_LISTED
     return ", ".join(items[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.access.identities import Identities
 from holdfast.conversations.conversations import APP
-from holdfast.conversations.errors import several, unknown_session
+from holdfast.conversations.errors import ambiguous_session, unknown_session
 from holdfast.core.names import stored_name
 from holdfast.core.session_names import qualified_name
 from holdfast.core.text import restore, store
@@ -78,7 +78,7 @@ class Sessions:
         user_id = None if user is None else await self._identities.find_id("user", user)
         outcome = await (await self._database.within(tx)).value(sql("end_active_session"), user_id, session)
         if outcome == "several":
-            raise several(session_id)
+            raise ambiguous_session(session_id)
         if outcome != "ended":
             raise unknown_session(session_id)
 

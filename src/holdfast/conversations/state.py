@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.bus.log import Log
-from holdfast.conversations.errors import unknown
+from holdfast.conversations.errors import unknown_conversation
 from holdfast.core.errors import Conflict, HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row, Transaction
@@ -65,7 +65,7 @@ def changes_of(state: Mapping[str, object] | None) -> dict[str, list[Any]] | Non
     return changes or None
 
 
-def without_user(error: HoldfastError) -> HoldfastError:
+def missing_user_error(error: HoldfastError) -> HoldfastError:
     """Return an error that explains that the conversation has no user, if that is the cause; otherwise `error`."""
     if error.details.get("sqlstate") != NO_VALUE:
         return error
@@ -92,7 +92,7 @@ class State:
         run = await self._database.within(tx)
         rows = await run.all(sql("read_state"), conversation)
         if not rows:
-            raise unknown(conversation)
+            raise unknown_conversation(conversation)
         return {
             restore(row["name"]): StateValue(row["value"], row["version"]) for row in rows if row["name"] is not None
         }
@@ -116,9 +116,9 @@ class State:
         try:
             row = cast(Row, await run.one(sql("set_state"), conversation, changes, dict(expect) if expect else None))
         except HoldfastError as error:
-            raise without_user(error) from error
+            raise missing_user_error(error) from error
         if row["outcome"] == "missing":
-            raise unknown(conversation)
+            raise unknown_conversation(conversation)
         if row["outcome"] == "conflict":
             name = restore(row["name"])
             raise Conflict(f"the state {name!r} has changed", expected=row["expects"], current=row["version"], key=name)
@@ -136,7 +136,7 @@ class State:
         node has the revision that the node had when it was appended.
         """
         rows = await self._database.all(sql("all_state_changes"), conversation, -1 if since is None else since, limit)
-        return [_changed(row) for row in rows]
+        return [_state_change(row) for row in rows]
 
     async def of_user(self, app: str, user: UUID) -> dict[str, Any]:
         """Return the state of a user in an app, the keys without their prefix."""
@@ -155,7 +155,7 @@ def fold(state: dict[str, Any], changes: Mapping[str, list[Any]] | None) -> None
             state.pop(name, None)
 
 
-def _changed(row: Row) -> StateChanged:
+def _state_change(row: Row) -> StateChanged:
     changes = cast(dict[str, list[Any]], row["state"])
     return StateChanged(
         row["seq"],

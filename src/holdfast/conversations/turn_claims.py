@@ -20,7 +20,7 @@ from uuid import UUID
 
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.notifications import Notifications, channel
-from holdfast.conversations.errors import lapsed, unknown
+from holdfast.conversations.errors import turn_not_held, unknown_conversation
 from holdfast.core.errors import Busy, HoldfastError, InvalidInput, TimedOut
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row
@@ -85,8 +85,8 @@ class TurnClaims:
                 if not claim.held:
                     await self._wait(claim, lease, wait)
                 turn = HeldTurn(claim.conversation, claim.number)
-                keeping = asyncio.create_task(self._keep(turn, lease))
-                stack.push_async_callback(_end, keeping)
+                renewal = asyncio.create_task(self._renew(turn, lease))
+                stack.push_async_callback(_end, renewal)
                 yield turn
         finally:
             await self.release(claim.conversation, claim.number)
@@ -105,7 +105,7 @@ class TurnClaims:
             Row, await self._database.one(sql("claim_turn"), conversation, store(holder or _name()), lease, first)
         )
         if row["outcome"] == "missing":
-            raise unknown(conversation)
+            raise unknown_conversation(conversation)
         if row["outcome"] != "busy":
             if busy == "interrupt":
                 await wake_queue(self._database, self._wakes)
@@ -118,7 +118,7 @@ class TurnClaims:
         """Renew the lease of a claim; return whether it holds the conversation, and whether it was interrupted."""
         row = cast(Row, await self._database.one(sql("renew_turn"), conversation, number, lease))
         if row["held"] is None:
-            raise lapsed(number)
+            raise turn_not_held(number)
         return ClaimedTurn(conversation, number, row["held"], row["interrupted"])
 
     async def release(self, conversation: UUID, number: int) -> None:
@@ -141,7 +141,7 @@ class TurnClaims:
                 next="Try again.",
             ) from None
 
-    async def _keep(self, turn: HeldTurn, lease: timedelta) -> None:
+    async def _renew(self, turn: HeldTurn, lease: timedelta) -> None:
         """Renew the lease until the turn ends or is interrupted. An interrupted turn can use up its lease."""
         loop = asyncio.get_running_loop()
         due = loop.time() + lease.total_seconds() / 3

@@ -10,7 +10,7 @@ from holdfast.execution.usage import ToolUsage
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.arguments import ArgumentRefusal, check
-from holdfast.skills.permissions import permits
+from holdfast.skills.permissions import refusal_reason
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
@@ -72,4 +72,4 @@ def _reason(row: Row, agent: str | None, skill: UUID | None) -> str:
     if agent is None:
         return ""
     level = "execute" if skill is None else row["access_level"]
-    return permits(row["access"], level, row["permissions"], agent)
+    return refusal_reason(row["access"], level, row["permissions"], agent)

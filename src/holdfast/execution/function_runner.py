@@ -8,7 +8,7 @@ from uuid import UUID
 from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.core.threads import run_in_thread
 from holdfast.execution.runner import Result
-from holdfast.mcp.content import blocks_of, told
+from holdfast.mcp.content import blocks_of, text_of
 from holdfast.skills.function_tools import Function, tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.service import service_of
@@ -41,7 +41,7 @@ class FunctionRunner:
         function = tool.function or self._known.get((tool.id, tool.reference)) or await self._imported(tool)
         value = await function.run(run, arguments, name=f"holdfast tool {tool.name}")
         blocks = blocks_of(value)
-        return Result(value) if blocks is None else Result(told(blocks), content=blocks)
+        return Result(value) if blocks is None else Result(text_of(blocks), content=blocks)
 
     async def _imported(self, tool: Tool) -> Function:
         module, _, name = tool.reference.partition(":")

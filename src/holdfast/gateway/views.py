@@ -19,7 +19,7 @@ from uuid import UUID
 from holdfast.access.principals import Principal
 from holdfast.gateway.object_cache import ObjectCache
 from holdfast.skills.offers import Offer
-from holdfast.skills.permissions import cap_of, opens, permits
+from holdfast.skills.permissions import allows_users, cap_of, refusal_reason
 from holdfast.skills.tool import Tool, ToolEntry
 
 ADMIN = "admin"
@@ -110,8 +110,8 @@ def sees(entry: ToolEntry, who: ViewKey, granted: Collection[str]) -> bool:
     if not _reaches(tool, who):
         return False
     if who.agent is None:
-        return who.kind == ADMIN or opens(tool.access, permissions)
-    if permits(tool.access, "execute", permissions, who.agent):
+        return who.kind == ADMIN or allows_users(tool.access, permissions)
+    if refusal_reason(tool.access, "execute", permissions, who.agent):
         return False
     return tool.name in granted or cap_of(permissions, who.agent) is not None
 

@@ -85,12 +85,12 @@ def blocks_of(value: object) -> tuple[Block, ...] | None:
     return None
 
 
-def told(blocks: Sequence[Block]) -> str:
+def text_of(blocks: Sequence[Block]) -> str:
     """Return blocks as plain text, for readers that take only text."""
-    return "\n".join(map(_told, blocks))
+    return "\n".join(map(_text_of_block, blocks))
 
 
-def _told(block: Block) -> str:
+def _text_of_block(block: Block) -> str:
     match block:
         case Text():
             return block.text

@@ -57,7 +57,7 @@ class DateNamed:
         return max(3.0, self.last - self.first + 1)
 
 
-def dates_named(question: str, now: datetime) -> list[DateNamed]:
+def find_dates(question: str, now: datetime) -> list[DateNamed]:
     """Return the dates in a query. Relative dates are resolved from `now`."""
     question = unicodedata.normalize("NFKC", question[:_LONGEST])
     found: dict[DateNamed, None] = {}
@@ -75,7 +75,7 @@ def date_value(dates: Sequence[DateNamed], at: datetime) -> float:
     return max((math.exp(-_distance(named, at.date()) / named.fade) for named in dates), default=0.0)
 
 
-def tells_when(text: str) -> bool:
+def mentions_time(text: str) -> bool:
     """Whether a text mentions a time, and so may answer a question about when."""
     return _TIME_WORDS.search(text) is not None
 

@@ -16,9 +16,9 @@ from holdfast.core.names import stored_name
 from holdfast.core.text import dumps, store
 from holdfast.core.words import author_terms, terms
 from holdfast.embeddings.language import language_of
-from holdfast.memory.dates import tells_when
+from holdfast.memory.dates import mentions_time
 from holdfast.memory.memory import TRUSTS, Trust
-from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Scope, exactly
+from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Scope, exact_owner
 
 MAX_CONTENT_BYTES = 64 * 1024  # a memory is a short text, not a document
 SHORT_TURN = 400  # characters; a longer turn is embedded without the previous one
@@ -67,7 +67,7 @@ class Draft:
                 "`seq` is set without `conversation`", next="Pass the conversation that `seq` belongs to."
             )
         check_moment(self.at)
-        lifetime(self.ttl)
+        parse_ttl(self.ttl)
 
     @classmethod
     def of(cls, given: "Draft | Mapping[str, Any] | str") -> "Draft":
@@ -90,7 +90,7 @@ class Draft:
 def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
     """Return a draft as a row of `memory`. The database fills in omitted columns."""
     item = {
-        **reading(draft.content, draft.author),
+        **analyze(draft.content, draft.author),
         "scope": ids.scope,
         "id": uuid7(),
         "owner": ids.id,
@@ -107,14 +107,14 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
         "author": None if draft.author is None else stored_name("author", draft.author),
         "author_terms": [] if draft.author is None else author_terms(draft.author),
         "by_owner": is_by_owner(draft.author, owner),
-        "said_at": None if draft.at is None else aware(draft.at).astimezone(UTC),
+        "said_at": None if draft.at is None else with_time_zone(draft.at).astimezone(UTC),
     }
     return {**item, "digest": repeat_digest_of(ids, item) if draft.once else digest_of(ids, item)}
 
 
 def items_of(given: Sequence[tuple[Owner, Draft]], ids: Mapping[ExactOwner, OwnerIds]) -> list[dict[str, Any]]:
     """Return drafts as rows, with their terms encoded as JSON, which takes half the memory."""
-    items = [item_of(draft, owner, ids[exactly(owner)]) for owner, draft in given]
+    items = [item_of(draft, owner, ids[exact_owner(owner)]) for owner, draft in given]
     for item in items:
         item["terms"] = msgspec.Raw(msgspec.json.encode(item["terms"]))
     return items
@@ -125,20 +125,20 @@ def length_of(given: tuple[Owner, Draft]) -> int:
     return len(given[1].content)
 
 
-def reading(content: str, author: str | None) -> dict[str, Any]:
+def analyze(content: str, author: str | None) -> dict[str, Any]:
     """Analyze a text: return its language, its terms and whether it mentions a time, as columns of `memory`."""
-    said = spoken(content, author)
+    said = text_with_author(content, author)
     found = terms(said)
     return {
         "content": store(content),
         "language": language_of(said),
-        "tells_when": tells_when(content),
+        "tells_when": mentions_time(content),
         "terms": found,
         "length": len(found),
     }
 
 
-def spoken(content: str, author: str | None) -> str:
+def text_with_author(content: str, author: str | None) -> str:
     """Return the text to embed and index: with its author, unless that is only a role or the text begins with it."""
     if (
         author is None
@@ -149,7 +149,7 @@ def spoken(content: str, author: str | None) -> str:
     return f"{author}: {content}"
 
 
-def in_context(said: str, previous: str | None) -> str:
+def with_previous_turn(said: str, previous: str | None) -> str:
     """Return the text to embed with the previous turn. Only a short turn needs it: it says little alone."""
     return said if previous is None or len(said) > SHORT_TURN else f"{previous}\n{said}"
 
@@ -179,7 +179,7 @@ def is_by_owner(author: str | None, owner: Owner) -> bool:
     return author is not None and author.casefold() in {"user", whose.casefold() if whose else "user"}
 
 
-def lifetime(ttl: timedelta | float | None) -> timedelta | None:
+def parse_ttl(ttl: timedelta | float | None) -> timedelta | None:
     """Return a time to live, given as a time span or in seconds."""
     if ttl is None:
         return None
@@ -196,7 +196,7 @@ def check_moment(moment: object) -> None:
     """Raise InvalidInput for a value that is neither None nor a datetime in range."""
     if moment is not None and not isinstance(moment, datetime):
         raise InvalidInput(f"{moment!r:.100} is not a time", next="Pass a datetime.")
-    if moment is not None and not 1 < aware(moment).year < MAXYEAR:
+    if moment is not None and not 1 < with_time_zone(moment).year < MAXYEAR:
         raise InvalidInput(f"{moment!r:.100} is out of range", next=f"Use a year from 2 to {MAXYEAR - 1}.")
 
 
@@ -244,6 +244,6 @@ def _check_seq(seq: object) -> None:
         raise InvalidInput(f"the seq {seq!r:.100} is invalid", next="Use an integer.")
 
 
-def aware(moment: datetime) -> datetime:
+def with_time_zone(moment: datetime) -> datetime:
     """Return a datetime with a time zone: UTC if it has none."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

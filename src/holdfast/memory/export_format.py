@@ -14,7 +14,7 @@ import msgspec
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.names import stored_name
 from holdfast.core.text import dumps, parse, render, restore, store
-from holdfast.memory.drafts import Draft, aware, check_moment, stored_importance
+from holdfast.memory.drafts import Draft, check_moment, stored_importance, with_time_zone
 from holdfast.memory.memory import Memory, Trust
 from holdfast.memory.owners import Owner, Scope
 from holdfast.postgres.database import Row
@@ -145,7 +145,7 @@ class ExportLine(msgspec.Struct, frozen=True, kw_only=True):
             at=_moment(self.at),
         )
 
-    def past(self) -> dict[str, Any]:
+    def lifecycle_columns(self) -> dict[str, Any]:
         """Return the fields that the engine has set since, by the columns of `memory`."""
         return {
             "version": self.version,
@@ -159,7 +159,7 @@ class ExportLine(msgspec.Struct, frozen=True, kw_only=True):
             "last_accessed": _moment(self.last_accessed),
         }
 
-    def before(self) -> list[dict[str, Any]]:
+    def revision_rows(self) -> list[dict[str, Any]]:
         """Return its versions, by the columns of `memory_revision`."""
         versions = {kept.version for kept in self.revisions}
         if len(versions) < len(self.revisions):
@@ -215,16 +215,16 @@ def read_line(text: bytes, number: int) -> ExportLine:
     try:
         return msgspec.convert(parse(text), ExportLine)
     except (HoldfastError, msgspec.ValidationError, UnicodeEncodeError) as error:
-        raise broken(number, error) from None
+        raise line_error(number, error) from None
 
 
-def unit(numbers: Sequence[float]) -> Sequence[float]:
+def normalize(numbers: Sequence[float]) -> Sequence[float]:
     """Normalize a vector to length one, unless it differs only by rounding."""
     length = math.hypot(*numbers)
     return numbers if abs(length - 1) < ROUNDING else [each / length for each in numbers]
 
 
-def circles(successors: Mapping[UUID, UUID]) -> Iterator[Sequence[UUID]]:
+def find_cycles(successors: Mapping[UUID, UUID]) -> Iterator[Sequence[UUID]]:
     """Yield the cycles in a mapping of memories to their successors."""
     seen = set[UUID]()
     for id in successors:
@@ -237,7 +237,7 @@ def circles(successors: Mapping[UUID, UUID]) -> Iterator[Sequence[UUID]]:
             yield path[path.index(at) :]
 
 
-def broken(number: int, error: Exception) -> InvalidInput:
+def line_error(number: int, error: Exception) -> InvalidInput:
     """Return the error for a line that cannot be imported."""
     return InvalidInput(
         f"line {number} cannot be imported",
@@ -249,4 +249,4 @@ def broken(number: int, error: Exception) -> InvalidInput:
 
 def _moment(given: datetime | None) -> datetime | None:
     check_moment(given)
-    return None if given is None else aware(given).astimezone(UTC)  # PostgreSQL knows fewer zones than ISO 8601
+    return None if given is None else with_time_zone(given).astimezone(UTC)  # PostgreSQL knows fewer zones

@@ -21,13 +21,13 @@ from holdfast.memory.drafts import item_of
 from holdfast.memory.export_format import (
     BOM,
     ExportLine,
-    broken,
-    circles,
+    find_cycles,
     header,
+    line_error,
     line_of,
+    normalize,
     read_header,
     read_line,
-    unit,
 )
 from holdfast.memory.memory import memory_of, owner_ids
 from holdfast.memory.owners import SCOPES, Owner, OwnerIds, Owners, Scope, agent
@@ -81,7 +81,7 @@ class IdMapping:
 
     def id(self, given: UUID) -> UUID:
         """Return the given id if the owner has it already or it can be kept; otherwise one derived from it."""
-        made = made_id(self.whose, given)
+        made = derive_id(self.whose, given)
         if self.present.get(made):
             return made
         return given if self.present.get(given) or (self.keep and given not in self.present) else made
@@ -102,16 +102,16 @@ class MemoryTransfer:
 
     async def export(self, whose: Owner | Scope) -> AsyncGenerator[str]:
         """Yield the memories of an owner, or all of a scope, as JSON lines: a header, then one memory per line."""
-        _check_whose(whose)
+        _check_selection(whose)
         first, last = FIRST, LAST
         if isinstance(whose, Owner):
-            first = last = (await self._owners.sought(whose)).id
+            first = last = (await self._owners.find_ids(whose)).id
         scope = whose.scope if isinstance(whose, Owner) else whose
         yield header([model for each in LANGUAGES if (model := self._embeddings.model(each))])
         at = first, FIRST
         while True:
             rows = await self._database.all(sql("export"), scope, first, last, *at, PAGE)
-            owners = await self._owners.named([owner_ids(row) for row in rows])
+            owners = await self._owners.from_ids([owner_ids(row) for row in rows])
             for row, owner in zip(rows, owners, strict=True):
                 yield line_of(memory_of(row, owner), row)
             if len(rows) < PAGE:
@@ -127,37 +127,37 @@ class MemoryTransfer:
         derive new ids, so that nobody can probe which ids exist. A vector is kept if its model is the configured one;
         otherwise, the Indexer embeds the memory later. An invalid line stops the import; earlier lines are stored.
         """
-        _check_place(into, first_line)
-        done, batch, size, is_headed = ImportReport(), list[ImportedLine](), 0, False
+        _check_target(into, first_line)
+        done, batch, size, has_header = ImportReport(), list[ImportedLine](), 0, False
         number = first_line - 1
         pace = Pace()
-        async for text in _each(lines):
+        async for text in _read_lines(lines):
             await pace.rest()
             number += 1
             if not text.strip():
                 continue
-            if not is_headed:
+            if not has_header:
                 read_header(text, number)
-                is_headed = True
+                has_header = True
                 continue
             await asyncio.sleep(0)  # parsing a line takes a while: let other tasks run
             try:
-                arrival = await self._arrival(text, number, into, by_admin=by_admin)
+                imported = await self._parse_line(text, number, into, by_admin=by_admin)
             except HoldfastError:
                 await self._store(batch, by_admin=by_admin)
                 raise
-            if batch and (len(batch) == PAGE or size > BATCH_BYTES or not _same(batch[-1].ids, arrival.ids)):
+            if batch and (len(batch) == PAGE or size > BATCH_BYTES or not _same_owner(batch[-1].ids, imported.ids)):
                 done += await self._store(batch, by_admin=by_admin)
                 batch, size = [], 0
-            batch.append(arrival)
+            batch.append(imported)
             size += len(text)
-        if not is_headed:
+        if not has_header:
             raise InvalidInput(
                 "there is nothing to import", why="the input is empty", next="Pass the output of an export."
             )
         return done + await self._store(batch, by_admin=by_admin)
 
-    async def _arrival(self, text: bytes, number: int, into: Owner | None, *, by_admin: bool) -> ImportedLine:
+    async def _parse_line(self, text: bytes, number: int, into: Owner | None, *, by_admin: bool) -> ImportedLine:
         line = read_line(text, number)
         if line.trust == "system" and not by_admin:
             raise Forbidden(
@@ -168,20 +168,23 @@ class MemoryTransfer:
             )
         try:
             owner = _owner(line, into)
-            ids = await self._owners.stored(owner)
+            ids = await self._owners.store_ids(owner)
             read = partial(item_of, line.draft(), owner, ids)
-            item = {**(read() if len(line.content) <= LITTLE else await run_in_worker(read)), **line.past()}
-            revisions = line.before()
+            item = {
+                **(read() if len(line.content) <= LITTLE else await run_in_worker(read)),
+                **line.lifecycle_columns(),
+            }
+            revisions = line.revision_rows()
             given = {each.model: each.numbers() for each in line.vectors}
         except (InvalidInput, TooLarge) as error:
-            raise broken(number, error) from None
+            raise line_error(number, error) from None
         model = self._embeddings.model(item["language"])
-        vectors = self._usable(given, model)
+        vectors = self._usable_vectors(given, model)
         kept = [name for name in given if model in vectors and name.rstrip(" ") == model]
         item["embedded"] = kept[0] if kept else None
         return ImportedLine(number, line, ids, item, revisions, vectors)
 
-    def _usable(self, vectors: Mapping[str, Sequence[float]], model: str | None) -> dict[str, Sequence[float]]:
+    def _usable_vectors(self, vectors: Mapping[str, Sequence[float]], model: str | None) -> dict[str, Sequence[float]]:
         """Return the usable vectors: the client's own, and the one of the configured model, normalized.
 
         A zero vector is not usable; the Indexer computes a new one.
@@ -189,7 +192,7 @@ class MemoryTransfer:
         lengths = {} if model is None else {model: self._embeddings.dimensions(model)}
         named = {name.rstrip(" "): each for name, each in vectors.items() if any(each)}
         return {
-            name: each if name == "" else unit(each)
+            name: each if name == "" else normalize(each)
             for name, each in named.items()
             if name == "" or lengths.get(name) == len(each)
         }
@@ -201,10 +204,10 @@ class MemoryTransfer:
         async def work(tx: Transaction) -> ImportReport:
             now = await tx.now()
             living = [each for each in batch if each.item["expires_at"] is None or each.item["expires_at"] > now]
-            places = await self._places(tx, batch, keep=by_admin)
-            coming = {places.id(each.line.id): each for each in living if not places.is_there(each.line.id)}
-            await self._check_successors(tx, coming, places)
-            added = await self._add(tx, coming, places) if coming else 0
+            places = await self._map_ids(tx, batch, keep=by_admin)
+            lines = {places.id(each.line.id): each for each in living if not places.is_there(each.line.id)}
+            await self._check_successors(tx, lines, places)
+            added = await self._add(tx, lines, places) if lines else 0
             return ImportReport(added, len(living) - added, len(batch) - len(living))
 
         try:
@@ -214,24 +217,24 @@ class MemoryTransfer:
             await self._store([each for each in batch if each.number < line], by_admin=by_admin)
             raise
 
-    async def _check_successors(self, tx: Transaction, coming: Mapping[UUID, ImportedLine], places: IdMapping) -> None:
+    async def _check_successors(self, tx: Transaction, lines: Mapping[UUID, ImportedLine], places: IdMapping) -> None:
         """Raise InvalidInput for a line that would close a cycle of supersessions, also through stored memories."""
-        next = {id: places.id(each.line.superseded_by) for id, each in coming.items() if each.line.superseded_by}
+        next = {id: places.id(each.line.superseded_by) for id, each in lines.items() if each.line.superseded_by}
         if not next:
             return
         rows = await tx.all(sql("successors"), places.whose.scope, places.whose.id, list(next.values()))
-        for circle in circles({**{row["id"]: row["superseded_by"] for row in rows}, **next}):
-            if numbers := [coming[id].number for id in circle if id in coming]:
-                raise broken(max(numbers), InvalidInput("it would supersede itself"))
+        for cycle in find_cycles({**{row["id"]: row["superseded_by"] for row in rows}, **next}):
+            if numbers := [lines[id].number for id in cycle if id in lines]:
+                raise line_error(max(numbers), InvalidInput("it would supersede itself"))
 
-    async def _places(self, tx: Transaction, batch: Sequence[ImportedLine], *, keep: bool) -> IdMapping:
+    async def _map_ids(self, tx: Transaction, batch: Sequence[ImportedLine], *, keep: bool) -> IdMapping:
         whose = batch[0].ids
         named = {each.line.id for each in batch} | {other for each in batch if (other := each.line.superseded_by)}
-        sought = [*named, *(made_id(whose, id) for id in named)]
+        sought = [*named, *(derive_id(whose, id) for id in named)]
         rows = await tx.all(sql("present"), whose.scope, whose.id, sought)
         return IdMapping(whose, {row["id"]: row["own"] for row in rows}, keep)
 
-    async def _add(self, tx: Transaction, coming: Mapping[UUID, ImportedLine], places: IdMapping) -> int:
+    async def _add(self, tx: Transaction, lines: Mapping[UUID, ImportedLine], places: IdMapping) -> int:
         whose, short = places.whose, self._settings.short_term
         ttl = timedelta(minutes=short.ttl_minutes) if whose.scope == "session" else None
         items = [
@@ -240,7 +243,7 @@ class MemoryTransfer:
                 "id": id,
                 "superseded_by": None if (next := each.line.superseded_by) is None else places.id(next),
             }
-            for id, each in coming.items()
+            for id, each in lines.items()
         ]
         rows = await tx.all(
             sql("remember"),
@@ -249,7 +252,7 @@ class MemoryTransfer:
             [ttl] * len(items),
             [None] * len(items),  # new memories get their vectors below
         )
-        new = {row["id"]: coming[row["id"]] for row in rows if row["is_new"]}
+        new = {row["id"]: lines[row["id"]] for row in rows if row["is_new"]}
         vectors = [(id, model, numbers) for id, each in new.items() for model, numbers in each.vectors.items()]
         await tx.run(
             sql("keep_vectors"),
@@ -266,7 +269,7 @@ class MemoryTransfer:
         return len(new)
 
 
-def made_id(whose: OwnerIds, given: UUID) -> UUID:
+def derive_id(whose: OwnerIds, given: UUID) -> UUID:
     """Derive an id from a given one that cannot be used: with the same timestamp, and the same every time."""
     digest = hashlib.blake2b(f"{whose.scope} {whose.id} {given}".encode(), digest_size=7).digest()
     return UUID(bytes=given.bytes[:9] + digest)
@@ -280,27 +283,27 @@ def _owner(line: ExportLine, into: Owner | None) -> Owner:
     return Owner(into.scope, into.name, into.agent or line.owner.agent, into.user or line.owner.user)
 
 
-def _same(one: OwnerIds, other: OwnerIds) -> bool:
+def _same_owner(one: OwnerIds, other: OwnerIds) -> bool:
     return (one.scope, one.id) == (other.scope, other.id)
 
 
-async def _each(lines: Lines) -> AsyncGenerator[bytes]:
+async def _read_lines(lines: Lines) -> AsyncGenerator[bytes]:
     mark = BOM  # some editors write it at the start of a file
-    async for line in lines if isinstance(lines, AsyncIterable) else _one_by_one(lines):
+    async for line in lines if isinstance(lines, AsyncIterable) else _iterate(lines):
         if not isinstance(line, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{line!r:.100} is not a line", why="it is not of the type bytes", next=GIVE_LINES)
         yield line.removeprefix(mark)
         mark = b""
 
 
-async def _one_by_one(lines: Iterable[bytes]) -> AsyncGenerator[bytes]:
+async def _iterate(lines: Iterable[bytes]) -> AsyncGenerator[bytes]:
     if isinstance(lines, bytes) or not isinstance(lines, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"{lines!r:.100} is not an iterable of lines", next=GIVE_LINES)
     for line in lines:
         yield line
 
 
-def _check_whose(whose: object) -> None:
+def _check_selection(whose: object) -> None:
     if not isinstance(whose, Owner) and whose not in SCOPES:
         raise InvalidInput(
             f"{whose!r:.100} is neither an owner nor a scope",
@@ -308,7 +311,7 @@ def _check_whose(whose: object) -> None:
         )
 
 
-def _check_place(into: object, first_line: object) -> None:
+def _check_target(into: object, first_line: object) -> None:
     if into is not None and not isinstance(into, Owner):
         raise InvalidInput(f"{into!r:.100} is not an owner", next='Pass an owner, such as user("ann"), or omit it.')
     if not isinstance(first_line, int) or isinstance(first_line, bool) or first_line < 1:

@@ -33,8 +33,8 @@ class IndexedMemories:
     @property
     def index(self) -> str:
         """The name of its index: at most 63 bytes, unique per tenant, model and dimensions."""
-        told_apart = zlib.crc32(f"{self.model}\0{self.dimensions}".encode())
-        return f"memory_nearest_{self.tenant.hex}_{told_apart:08x}"
+        checksum = zlib.crc32(f"{self.model}\0{self.dimensions}".encode())
+        return f"memory_nearest_{self.tenant.hex}_{checksum:08x}"
 
     @property
     def megabytes(self) -> int:
@@ -52,10 +52,10 @@ class IndexChanges:
     list: list[IndexedMemories]
 
 
-def changes(
+def plan_changes(
     many: Mapping[str, IndexedMemories],
     kept: Mapping[str, IndexedMemories],
-    there: Mapping[str, bool],
+    existing: Mapping[str, bool],
     listed: Mapping[str, IndexedMemories],
 ) -> IndexChanges:
     """Return the changes from the existing to the wanted indexes. All mappings are by index name.
@@ -64,11 +64,11 @@ def changes(
     whether each is valid. `listed`: indexes that searches use. A killed process can leave an index that is invalid or
     not listed.
     """
-    whole = {name for name, is_whole in there.items() if is_whole}
+    whole = {name for name, is_whole in existing.items() if is_whole}
     stay = whole & (many.keys() | kept.keys())
     return IndexChanges(
         unlist=[listed[name] for name in sorted(listed.keys() - stay)],
-        drop=sorted(there.keys() - stay),
+        drop=sorted(existing.keys() - stay),
         make=[many[name] for name in sorted(many.keys() - stay)],
         list=[many.get(name) or kept[name] for name in sorted((stay | many.keys()) - (listed.keys() & stay))],
     )
@@ -95,7 +95,7 @@ class Indexes(PeriodicJob):
             await holder.script("select")
             async with self._owner() as owner:
                 due = await self._due(owner)
-                await self._do(owner, due)
+                await self._apply(owner, due)
         return due
 
     async def step(self) -> None:
@@ -111,27 +111,27 @@ class Indexes(PeriodicJob):
             and library.dimensions <= LONGEST
         }
         many = {name: library for name, library in kept.items() if library.memories >= self._from}
-        there = {row["name"]: row["whole"] for row in await owner.all(sql("vector_indexes"))}
+        existing = {row["name"]: row["whole"] for row in await owner.all(sql("vector_indexes"))}
         listed = {
             library.index: library
             for row in await owner.all(sql("listed_indexes"))
             if (library := IndexedMemories(row["tenant_id"], row["model"], row["dimensions"]))
         }
-        return changes(many, kept, there, listed)
+        return plan_changes(many, kept, existing, listed)
 
-    async def _do(self, owner: OwnerConnection, due: IndexChanges) -> None:
+    async def _apply(self, owner: OwnerConnection, due: IndexChanges) -> None:
         # No parallel workers: they build in shared memory, which is small in many containers.
         await owner.script("set search_path = public, extensions; set max_parallel_maintenance_workers = 0")
         for library in due.unlist:
             await owner.run(sql("unlist_index"), library.tenant, library.model)
         for name in due.drop:
             await owner.script(f"drop index concurrently if exists public.{name}")
-        unmade = {library.index for library in due.make if not await self._make(owner, library)}
+        failed = {library.index for library in due.make if not await self._create(owner, library)}
         for library in due.list:
-            if library.index not in unmade:
+            if library.index not in failed:
                 await owner.run(sql("list_index"), library.tenant, library.model, library.dimensions)
 
-    async def _make(self, owner: OwnerConnection, library: IndexedMemories) -> bool:
+    async def _create(self, owner: OwnerConnection, library: IndexedMemories) -> bool:
         """Create an index. Return False, and log a warning, if it fails, so that the others are still created."""
         try:
             await owner.script(f"set maintenance_work_mem = '{library.megabytes}MB'")

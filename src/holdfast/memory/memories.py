@@ -20,21 +20,21 @@ from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
 from holdfast.memory.drafts import (
     Draft,
-    aware,
+    analyze,
     check_importance,
     check_metadata,
     check_moment,
     digest_of,
     items_of,
     length_of,
-    lifetime,
-    reading,
-    spoken,
+    parse_ttl,
     stored_importance,
+    text_with_author,
+    with_time_zone,
 )
 from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
-from holdfast.memory.owner_counts import OwnerMemories, holders, holdings
-from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Owners, Scope, check_owner, exactly
+from holdfast.memory.owner_counts import OwnerMemories, count_by_owner, list_owners
+from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Owners, Scope, check_owner, exact_owner
 from holdfast.memory.previous_turns import draft_texts
 from holdfast.memory.recall import Filters, Hits, Recall
 from holdfast.memory.sweeper import Swept, sweep
@@ -248,7 +248,7 @@ class Memories:
             check_metadata(metadata)
             changes["metadata"] = msgspec.Raw(dumps(dict(metadata)).encode())
         if ttl is not None:
-            changes["expires_at"] = await (await self._database.within(tx)).now() + (lifetime(ttl) or timedelta(0))
+            changes["expires_at"] = await (await self._database.within(tx)).now() + (parse_ttl(ttl) or timedelta(0))
         if content is None and not changes:
             raise InvalidInput("no change was given", next="Pass at least one field to change.")
         return await self._change(id, "edit", changes, version=version, content=content, tx=tx)
@@ -274,7 +274,9 @@ class Memories:
 
         async def work(tx: Transaction) -> Memory:
             now = await self.get(id, tx=tx)
-            moment = await tx.now() if at is None else aware(at).astimezone(UTC)  # PostgreSQL knows fewer time zones
+            moment = (
+                await tx.now() if at is None else with_time_zone(at).astimezone(UTC)
+            )  # PostgreSQL knows fewer zones
             successor = None if now.superseded_by is None else await tx.one(sql("get"), now.superseded_by)
             _check_supersede(now, moment, has_successor=successor is not None)
             ready.items[0]["valid_from"] = moment
@@ -298,7 +300,7 @@ class Memories:
     async def forget(self, id: UUID, *, tx: Transaction | None = None) -> None:
         """Delete a memory and its history. A tombstone records when and why."""
         if not await (await self._database.within(tx)).value(sql("forget"), id):
-            raise await self._gone(id, tx)
+            raise await self._not_found_error(id, tx)
 
     async def sweep(self, *, dry_run: bool = False) -> Swept:
         """Delete expired and faded memories, as the Sweeper does; with `dry_run`, only report them."""
@@ -308,7 +310,7 @@ class Memories:
         """Return the versions of a memory, newest first: those before a version, at most `limit`."""
         rows = await self._database.all(sql("history"), id, MAX_VERSION if before is None else before, limit)
         if not rows and before is None:
-            raise await self._gone(id, None)
+            raise await self._not_found_error(id, None)
         return [
             MemoryRevision(
                 row["version"],
@@ -327,7 +329,7 @@ class Memories:
         """Return the chain of supersessions of a memory, oldest first; at most 100 memories."""
         row = await self._row(id, None)
         rows = await self._database.all(sql("chain"), row["scope"], row["owner"], id, MAX_CHAIN)
-        owners = await self._owners.named([owner_ids(each) for each in rows])
+        owners = await self._owners.from_ids([owner_ids(each) for each in rows])
         return [memory_of(each, owner) for each, owner in zip(rows, owners, strict=True)]
 
     async def _prepare(self, given: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "PreparedMemories":
@@ -336,16 +338,16 @@ class Memories:
         items: list[dict[str, Any]] = []
         for owner, _ in given:
             check_owner(owner)
-            if exactly(owner) not in ids:
-                ids[exactly(owner)] = await self._owners.stored(owner, tx=tx)
+            if exact_owner(owner) not in ids:
+                ids[exact_owner(owner)] = await self._owners.store_ids(owner, tx=tx)
         for some in slices(given, length_of, SLICE):
             read = partial(items_of, some, ids)
             items += read() if sum(map(length_of, some)) <= LITTLE else await run_in_worker(read)
-        texts = [spoken(draft.content, draft.author) for _, draft in given]
+        texts = [text_with_author(draft.content, draft.author) for _, draft in given]
         if self._settings.embedding.with_previous_turn:
             run = await self._database.within(tx)
             for owner, whose in ids.items():
-                places = [place for place, (each, _) in enumerate(given) if exactly(each) == owner]
+                places = [place for place, (each, _) in enumerate(given) if exact_owner(each) == owner]
                 said = await draft_texts(run, whose, [given[place][1] for place in places])
                 for place, text in zip(places, said, strict=True):
                     texts[place] = text
@@ -360,10 +362,11 @@ class Memories:
             item["embedded"] = None if vector is None else models[item["language"]]
         session = timedelta(minutes=self._settings.short_term.ttl_minutes)
         lifetimes = [
-            session if draft.ttl is None and owner.scope == "session" else lifetime(draft.ttl) for owner, draft in given
+            session if draft.ttl is None and owner.scope == "session" else parse_ttl(draft.ttl)
+            for owner, draft in given
         ]
         encoded = [None if each is None else encode_halfvec(each) for each in vectors]
-        owners = [_known(owner, ids[exactly(owner)]) for owner, _ in given]
+        owners = [_with_conversation(owner, ids[exact_owner(owner)]) for owner, _ in given]
         return PreparedMemories(owners, items, lifetimes, encoded)
 
     async def _store(self, ready: "PreparedMemories", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
@@ -421,7 +424,7 @@ class Memories:
             except AlreadyExists:
                 raise AlreadyExists("another memory already has this content", next="Delete one of them.") from None
             if done is None:
-                raise await self._gone(id, tx)
+                raise await self._not_found_error(id, tx)
             if done["id"] is not None:
                 return await self._memory(done, tx)
             if version is not None:
@@ -434,11 +437,11 @@ class Memories:
         model, vector = None, None
         if content is not None:
             author = None if row["author"] is None else restore(row["author"])
-            study = partial(reading, Draft(content).content, author)
+            study = partial(analyze, Draft(content).content, author)
             read = study() if len(content) <= LITTLE else await run_in_worker(study)
             # A vector that includes the previous turn is left to the Indexer, which looks that turn up.
             if not self._settings.embedding.with_previous_turn or row["conversation"] is None:
-                [vector] = await self._embeddings.vectors([spoken(content, author)], [read["language"]])
+                [vector] = await self._embeddings.vectors([text_with_author(content, author)], [read["language"]])
             model = None if vector is None else self._embeddings.model(read["language"])
             changes |= read
         changes["digest"] = digest_of(owner_ids(row), {**row, **changes})
@@ -447,13 +450,13 @@ class Memories:
     async def _row(self, id: UUID, tx: Transaction | None) -> Row:
         row = await (await self._database.within(tx)).one(sql("get"), id)
         if row is None:
-            raise await self._gone(id, tx)
+            raise await self._not_found_error(id, tx)
         return row
 
     async def _memory(self, row: Row, tx: Transaction | None) -> Memory:
         return memory_of(row, await self._owners.owner(owner_ids(row), tx=tx))
 
-    async def _gone(self, id: UUID, tx: Transaction | None) -> NotFound:
+    async def _not_found_error(self, id: UUID, tx: Transaction | None) -> NotFound:
         row = await (await self._database.within(tx)).one(sql("tombstone"), id)
         if row is None:
             return NotFound(f"there is no memory {id}", next="Search for the memory to get its id.")
@@ -462,9 +465,9 @@ class Memories:
 
     # Listing. These methods are last: after `list`, the name means the method in this class.
 
-    async def holdings(self, scope: Scope, owners: Sequence[str | Owner]) -> list[OwnerMemories]:
+    async def count_by_owner(self, scope: Scope, owners: Sequence[str | Owner]) -> list[OwnerMemories]:
         """Return the holdings of these owners of a scope, in their order, without owners that have no memories."""
-        return await holdings(self._database, self._owners, scope, owners)
+        return await count_by_owner(self._database, self._owners, scope, owners)
 
     async def owners(self, scope: Scope, *, limit: int = 50, cursor: str | None = None) -> Page[OwnerMemories]:
         """Return a page of the owners that have memories in a scope: sessions by newest memory, others by id.
@@ -472,22 +475,22 @@ class Memories:
         A session that gets a memory between two pages moves to the front, so it may be missing from the later pages.
         """
         _check_limit(limit)
-        return await holders(self._database, self._owners, scope, limit=limit, cursor=cursor)
+        return await list_owners(self._database, self._owners, scope, limit=limit, cursor=cursor)
 
     async def list(
         self, owner: Owner, *, also_past: bool = False, limit: int = 50, cursor: str | None = None
     ) -> Page[Memory]:
         """Return an owner's memories, newest first; with `also_past`, also superseded, expired and buried ones."""
         _check_limit(limit)
-        ids = await self._owners.sought(owner)
+        ids = await self._owners.find_ids(owner)
         before, _ = read_cursor(cursor)
         rows = await self._database.all(sql("list"), ids.scope, ids.id, before, ids.agent, also_past, limit + 1)
-        owners = await self._owners.named([owner_ids(row) for row in rows[:limit]])
+        owners = await self._owners.from_ids([owner_ids(row) for row in rows[:limit]])
         found = [memory_of(row, owner) for row, owner in zip(rows, owners, strict=False)]
         return Page(found, write_cursor(found[-1].id) if len(rows) > limit else None)
 
 
-def _known(owner: Owner, ids: OwnerIds) -> Owner:
+def _with_conversation(owner: Owner, ids: OwnerIds) -> Owner:
     return replace(owner, conversation=ids.id) if owner.scope == "session" else owner
 
 

@@ -23,7 +23,7 @@ from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language, language_of
-from holdfast.memory.drafts import digest_of, reading, spoken
+from holdfast.memory.drafts import analyze, digest_of, text_with_author
 from holdfast.memory.memory import owner_ids
 from holdfast.memory.previous_turns import stored_texts
 from holdfast.postgres.codecs import encode_halfvec
@@ -84,11 +84,11 @@ class Indexer(NotifiedJob):
         self._embeddings = embeddings
         self._settings = settings
         self._id = uuid7()
-        self._opened: datetime | None = None
-        self._said: dict[Language, str | None] = {}
+        self._opened_at: datetime | None = None
+        self._stored_models: dict[Language, str | None] = {}
         self._wanted: dict[Language, str | None] = {}
-        self._at_it = asyncio.Lock()
-        self._look_after = -math.inf
+        self._running = asyncio.Lock()
+        self._next_check = -math.inf
         self._left: dict[TenantId, int] = {}
         self._held: set[TenantId] = set()
         self._next = EVERY  # seconds until the next run
@@ -106,8 +106,8 @@ class Indexer(NotifiedJob):
 
     async def catch_up(self) -> int:
         """Index all pending memories, tenants in turn, except for tenants that others have leased. Return how many."""
-        async with self._at_it:
-            self._look_after = time.monotonic() + 0.9 * EVERY
+        async with self._running:
+            self._next_check = time.monotonic() + 0.9 * EVERY
             await self._agree_on_models()
             models = self._models()
             tenants = await self._unindexed(models)
@@ -117,7 +117,7 @@ class Indexer(NotifiedJob):
 
     async def _read_all(self) -> int:
         """Index only memories that were inserted by plain SQL and not read yet. Return how many."""
-        async with self._at_it:
+        async with self._running:
             return await self._index_all(await self._unindexed({}), embed=False)
 
     async def _unindexed(self, models: Mapping[Language, str | None]) -> list[TenantId]:
@@ -127,7 +127,7 @@ class Indexer(NotifiedJob):
     async def _index_all(self, tenants: Sequence[TenantId], *, embed: bool = True) -> int:
         self._next = EVERY
         try:
-            return await in_turns(tenants, partial(self._turn, embed=embed), name=NAME)
+            return await in_turns(tenants, partial(self._index_batch, embed=embed), name=NAME)
         finally:
             for tenant in tuple(self._held):
                 await self._release(tenant)
@@ -136,7 +136,7 @@ class Indexer(NotifiedJob):
         """Index what is pending."""
         self._embeddings.arrived.clear()
         # Without a model, missing vectors cannot be computed. They are only counted, once in a while.
-        if self._can_embed() or time.monotonic() >= self._look_after:
+        if self._can_embed() or time.monotonic() >= self._next_check:
             await self.catch_up()
         else:
             await self._read_all()
@@ -149,14 +149,14 @@ class Indexer(NotifiedJob):
     async def _agree_on_models(self) -> None:
         """Store the models of this process, if they are new or changed, and read which models are wanted."""
         system = self._postgres.system
-        self._opened = self._opened or await system.now()
+        self._opened_at = self._opened_at or await system.now()
         ours: dict[Language, str | None] = {language: self._embeddings.model(language) for language in LANGUAGES}
-        if ours != self._said:
-            await system.run(sql("want_models"), list(ours), list(ours.values()), self._opened)
-            self._said = ours
+        if ours != self._stored_models:
+            await system.run(sql("want_models"), list(ours), list(ours.values()), self._opened_at)
+            self._stored_models = ours
         self._wanted = {row["language"]: row["model"] for row in await system.all(sql("wanted_models"))}
 
-    async def _turn(self, tenant: TenantId, *, embed: bool) -> int:
+    async def _index_batch(self, tenant: TenantId, *, embed: bool) -> int:
         """Index a batch of a tenant's memories. Return how many are settled; 0 if there is nothing left to do."""
         database, some = self._postgres.tenant(tenant), 0
         is_first = tenant not in self._held
@@ -189,7 +189,7 @@ class Indexer(NotifiedJob):
                 items |= await run_in_worker(partial(_read_all, some))
             return await self._index(tenant, items, rows)
         for language, model in self._models().items() if embed else ():
-            rows = await database.all(sql("unembedded"), language, model, self._not_now(tenant), TOGETHER)
+            rows = await database.all(sql("unembedded"), language, model, self._postponed(tenant), TOGETHER)
             settled = await self._index(tenant, {row["id"]: _identity(row) for row in rows}, rows)
             if settled:
                 return settled
@@ -197,48 +197,48 @@ class Indexer(NotifiedJob):
 
     async def _index(self, tenant: TenantId, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]) -> int:
         """Embed and write items. Return how many are settled: written, or refused by the model."""
-        made = await self._make(self._postgres.tenant(tenant), items, rows)
+        results = await self._embed(self._postgres.tenant(tenant), items, rows)
         settled: set[UUID] = set()
-        for one in made:
+        for one in results:
             model = self._embeddings.model(one.item["language"])
             if one.vector is None and model is not None and self._embeddings.ready(model):
                 self._refuse(tenant, one.row, model)
                 settled.add(one.row["id"])
-        worth = [one for one in made if one.vector is not None or _is_news(one)]
-        if worth:
-            written = await self._write(self._postgres.tenant(tenant), worth)
+        changed = [one for one in results if one.vector is not None or _has_changes(one)]
+        if changed:
+            written = await self._write(self._postgres.tenant(tenant), changed)
             settled |= written
-            if len(written) < len(worth):
+            if len(written) < len(changed):
                 self._next = SOON
-        for one in worth:
+        for one in changed:
             if one.vector is not None:
                 self._refused.get(tenant, {}).pop(one.row["id"], None)
         return len(settled)
 
-    async def _make(
+    async def _embed(
         self, database: Database, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]
     ) -> list[IndexResult]:
         texts = await self._texts(database, rows)
-        languages: list[Language] = [language_of(_said(row)) for row in rows]
+        languages: list[Language] = [language_of(_text_of(row)) for row in rows]
         vectors = await self._embeddings.vectors(texts, languages)
-        made: list[IndexResult] = []
+        results: list[IndexResult] = []
         for row, text, language, vector in zip(rows, texts, languages, vectors, strict=True):
             embedded = None if vector is None else self._embeddings.model(language)
-            made.append(
+            results.append(
                 IndexResult(row, {**items[row["id"]], "language": language, "embedded": embedded}, text, vector)
             )
-        return made
+        return results
 
-    async def _write(self, database: Database, made: Sequence[IndexResult]) -> set[UUID]:
+    async def _write(self, database: Database, results: Sequence[IndexResult]) -> set[UUID]:
         """Write the results of memories that are unchanged, and return their ids."""
-        rows = [one.row for one in made]
+        rows = [one.row for one in results]
 
         async def work(tx: Transaction) -> set[UUID]:
             # A change of the previous turn also marks this memory. If it came before this lock, the text differs below.
             # If it comes later, it waits for the lock and marks the memory afterwards.
             await tx.all(sql("hold"), [row["id"] for row in rows])
             texts = await self._texts(tx, rows)
-            same = [one for one, text in zip(made, texts, strict=True) if one.text == text]
+            same = [one for one, text in zip(results, texts, strict=True) if one.text == text]
             items = msgspec.json.encode([one.item for one in same]).decode()
             vectors = [None if one.vector is None else encode_halfvec(one.vector) for one in same]
             written = await tx.value(sql("index"), items, [one.row["embedded"] for one in same], vectors)
@@ -250,7 +250,7 @@ class Indexer(NotifiedJob):
     async def _texts(self, run: Statements, rows: Sequence[Row]) -> list[str]:
         if self._settings.embedding.with_previous_turn:
             return await stored_texts(run, rows)
-        return [_said(row) for row in rows]
+        return [_text_of(row) for row in rows]
 
     async def _trim(self, tx: Transaction, rows: Sequence[Row]) -> None:
         for owner in sorted({row["owner"] for row in rows if row["scope"] == "session"}):
@@ -291,7 +291,7 @@ class Indexer(NotifiedJob):
                 row["id"]: refused[row["id"]] for row in rows if refused[row["id"]].version == row["version"]
             }
 
-    def _not_now(self, tenant: TenantId) -> list[UUID]:
+    def _postponed(self, tenant: TenantId) -> list[UUID]:
         now = time.monotonic()
         return [id for id, refusal in self._refused.get(tenant, {}).items() if refusal.until > now]
 
@@ -300,9 +300,9 @@ def _identity(row: Row) -> dict[str, Any]:
     return {name: row[name] for name in ("scope", "owner", "id", "version", "content")}
 
 
-def _is_news(made: IndexResult) -> bool:
+def _has_changes(results: IndexResult) -> bool:
     """Whether there is something to write without a vector: its terms, or a changed language."""
-    return "terms" in made.item or made.item["language"] != made.row["language"]
+    return "terms" in results.item or results.item["language"] != results.row["language"]
 
 
 def _read_all(rows: Sequence[Row]) -> dict[UUID, dict[str, Any]]:
@@ -312,10 +312,10 @@ def _read_all(rows: Sequence[Row]) -> dict[UUID, dict[str, Any]]:
 def _read(row: Row) -> dict[str, Any]:
     """Analyze a memory inserted by plain SQL: return its terms, language and digest."""
     author = None if row["author"] is None else restore(row["author"])
-    read = reading(restore(row["content"]), author)
+    read = analyze(restore(row["content"]), author)
     return {**read, **_identity(row), "digest": digest_of(owner_ids(row), dict(row))}
 
 
-def _said(row: Row) -> str:
+def _text_of(row: Row) -> str:
     author = row["author"]
-    return spoken(restore(row["content"]), None if author is None else restore(author))
+    return text_with_author(restore(row["content"]), None if author is None else restore(author))

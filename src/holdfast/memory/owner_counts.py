@@ -30,17 +30,17 @@ class OwnerMemories:
     newest: datetime
 
 
-async def holdings(
-    database: Database, owners: Owners, scope: Scope, asked: Sequence[str | Owner]
+async def count_by_owner(
+    database: Database, owners: Owners, scope: Scope, names: Sequence[str | Owner]
 ) -> list[OwnerMemories]:
     """Return the holdings of these owners of a scope, in their order, without owners that have no memories."""
-    named = [Owner(scope, each) if isinstance(each, str) else each for each in asked]
-    ids = {(await owners.sought(each)).id: each.name for each in named}
-    held = await _held(database, owners, scope, [*ids])
-    return [replace(holding, owner=replace(holding.owner, name=ids[id])) for id, holding in held]
+    named = [Owner(scope, each) if isinstance(each, str) else each for each in names]
+    ids = {(await owners.find_ids(each)).id: each.name for each in named}
+    counts = await _counts(database, owners, scope, [*ids])
+    return [replace(count, owner=replace(count.owner, name=ids[id])) for id, count in counts]
 
 
-async def holders(
+async def list_owners(
     database: Database, owners: Owners, scope: Scope, *, limit: int, cursor: str | None
 ) -> Page[OwnerMemories]:
     """Return a page of the owners that have memories in a scope."""
@@ -50,15 +50,15 @@ async def holders(
     else:
         behind = FIRST if cursor is None else read_cursor(cursor)[0]
         rows = await database.all(sql("owners"), scope, behind, limit + 1)
-    held = await _held(database, owners, scope, [row["owner"] for row in rows[:limit]])
-    return Page([holding for _, holding in held], write_cursor(rows[limit - 1]["place"]) if len(rows) > limit else None)
+    counts = await _counts(database, owners, scope, [row["owner"] for row in rows[:limit]])
+    return Page([count for _, count in counts], write_cursor(rows[limit - 1]["place"]) if len(rows) > limit else None)
 
 
-async def _held(
+async def _counts(
     database: Database, owners: Owners, scope: Scope, ids: Sequence[UUID]
 ) -> list[tuple[UUID, OwnerMemories]]:
     rows = await database.all(sql("holdings"), scope, ids, COUNTED)
-    named = await owners.named([owner_ids(row) for row in rows])
+    named = await owners.from_ids([owner_ids(row) for row in rows])
     return [
         (row["owner"], OwnerMemories(owner, row["memories"], row["newest"]))
         for row, owner in zip(rows, named, strict=True)

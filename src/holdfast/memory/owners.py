@@ -81,7 +81,7 @@ def organization(*, agent: str | None = None) -> Owner:
 ExactOwner = tuple[Owner, UUID | None]
 
 
-def exactly(owner: Owner) -> ExactOwner:
+def exact_owner(owner: Owner) -> ExactOwner:
     """Return an owner with its conversation, which `==` ignores: two users can have sessions of the same name."""
     return owner, owner.conversation
 
@@ -112,7 +112,7 @@ class Owners:
         self._identities = identities
         self._sessions: OrderedDict[UUID, SessionName] = OrderedDict()  # by conversation, whose ids are never reused
 
-    async def sought(self, owner: Owner) -> OwnerIds:
+    async def find_ids(self, owner: Owner) -> OwnerIds:
         """Return the ids of an owner for reading. Nothing is stored."""
         check_owner(owner)
         only = owner.agent if owner.scope in ("user", "session") else None
@@ -123,7 +123,7 @@ class Owners:
             return OwnerIds(owner.scope, await self._conversation(owner, None) or NOBODY, agent_id, None)
         return OwnerIds(owner.scope, await self._identities.find_id(owner.scope, owner.name), agent_id, None)
 
-    async def stored(self, owner: Owner, *, tx: Transaction | None = None) -> OwnerIds:
+    async def store_ids(self, owner: Owner, *, tx: Transaction | None = None) -> OwnerIds:
         """Return the ids of an owner for writing. Stores its names, and creates the conversation of a new session."""
         check_owner(owner)
 
@@ -141,12 +141,12 @@ class Owners:
 
     async def owner(self, ids: OwnerIds, *, tx: Transaction | None = None) -> Owner:
         """Return the owner with these ids."""
-        return (await self.named([ids], tx=tx))[0]
+        return (await self.from_ids([ids], tx=tx))[0]
 
-    async def named(self, several: Sequence[OwnerIds], *, tx: Transaction | None = None) -> list[Owner]:
+    async def from_ids(self, all_ids: Sequence[OwnerIds], *, tx: Transaction | None = None) -> list[Owner]:
         """Return the owners with these ids. One statement per kind looks up the names."""
         wanted: defaultdict[Kind, set[UUID]] = defaultdict(set)
-        for ids in several:
+        for ids in all_ids:
             for kind, id in _named_by_id(ids):
                 wanted[kind].add(id)
         sessions = await self._session_names(wanted.pop("session", set()), tx)
@@ -155,7 +155,7 @@ class Owners:
             found = await self._identities.names(kind, sought, tx=tx)
             names |= {(kind, id): name for id, name in found.items()}
         owners: list[Owner] = []
-        for ids in several:
+        for ids in all_ids:
             agent, user = names.get(("agent", ids.agent)), names.get(("user", ids.user))
             if ids.scope == "session":
                 session = sessions.get(ids.id, SessionName(str(ids.id), str(ids.id), None))

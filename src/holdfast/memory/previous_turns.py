@@ -10,7 +10,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from holdfast.core.text import restore, store
-from holdfast.memory.drafts import Draft, in_context, spoken
+from holdfast.memory.drafts import Draft, text_with_author, with_previous_turn
 from holdfast.memory.owners import OwnerIds
 from holdfast.postgres.database import Row, Statements
 from holdfast.postgres.sql import statements
@@ -24,16 +24,16 @@ async def draft_texts(run: Statements, ids: OwnerIds, drafts: Sequence[Draft]) -
     columns = [list(column) for column in zip(*placed, strict=True)] or [[], [], []]
     rows = await run.all(sql("previous_turns"), ids.scope, ids.id, *columns)
     before: dict[int, tuple[int, str]] = {row["place"]: (row["seq"], _spoken(row)) for row in rows}
-    talks: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    conversations: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for n, conversation, seq in placed:
-        talks[conversation].append((seq, n))
-    for turns in talks.values():
+        conversations[conversation].append((seq, n))
+    for turns in conversations.values():
         turns.sort()
         for (earlier, m), (later, n) in pairwise(turns):
             if earlier < later and (n not in before or before[n][0] < earlier):
-                before[n] = earlier, spoken(drafts[m].content, drafts[m].author)
+                before[n] = earlier, text_with_author(drafts[m].content, drafts[m].author)
     return [
-        in_context(spoken(draft.content, draft.author), before[n][1] if n in before else None)
+        with_previous_turn(text_with_author(draft.content, draft.author), before[n][1] if n in before else None)
         for n, draft in enumerate(drafts)
     ]
 
@@ -46,12 +46,12 @@ async def stored_texts(run: Statements, rows: Sequence[Row]) -> list[str]:
         if row["conversation"] is not None and row["seq"] is not None:
             owners[row["scope"], row["owner"]].append(n)
     for (scope, owner), places in owners.items():
-        talks, seqs = [rows[n]["conversation"] for n in places], [rows[n]["seq"] for n in places]
-        found = await run.all(sql("previous_turns"), scope, owner, places, talks, seqs)
+        conversations, seqs = [rows[n]["conversation"] for n in places], [rows[n]["seq"] for n in places]
+        found = await run.all(sql("previous_turns"), scope, owner, places, conversations, seqs)
         before |= {row["place"]: _spoken(row) for row in found}
-    return [in_context(_spoken(row), before.get(n)) for n, row in enumerate(rows)]
+    return [with_previous_turn(_spoken(row), before.get(n)) for n, row in enumerate(rows)]
 
 
 def _spoken(row: Row) -> str:
     author = row["author"]
-    return spoken(restore(row["content"]), None if author is None else restore(author))
+    return text_with_author(restore(row["content"]), None if author is None else restore(author))

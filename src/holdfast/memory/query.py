@@ -11,7 +11,7 @@ from holdfast.core.words import names, terms
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language, language_of
 from holdfast.memory import query_form
-from holdfast.memory.dates import DateNamed, dates_named
+from holdfast.memory.dates import DateNamed, find_dates
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
@@ -67,7 +67,7 @@ class QueryPreparer:
         self._models: list[tuple[str, str]] = []  # (language, model) of the stored vectors
         self._models_until = 0.0
 
-    async def ask(self, question: str, asker: Hashable) -> PreparedQuery:
+    async def prepare(self, question: str, asker: Hashable) -> PreparedQuery:
         """Prepare a query. Each `asker` has separate cache entries for query vectors."""
         _check(question)
         parts = (question, *query_form.parts(question))
@@ -101,9 +101,9 @@ class QueryPreparer:
 
     async def _dates(self, question: str) -> list[DateNamed]:
         """Return the dates in a query. Reads the database clock only if the query seems to have one."""
-        if not dates_named(question, datetime.now(UTC)):
+        if not find_dates(question, datetime.now(UTC)):
             return []
-        return dates_named(question, await self._database.now())
+        return find_dates(question, await self._database.now())
 
     def _lack(self, own: str | None, vectors: Mapping[str, object]) -> str:
         if own is None or own in vectors:

@@ -13,12 +13,12 @@ from holdfast.core.shares import Shares
 from holdfast.core.text import store
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import language_of
-from holdfast.memory.drafts import aware, check_importance, check_metadata, check_moment
+from holdfast.memory.drafts import check_importance, check_metadata, check_moment, with_time_zone
 from holdfast.memory.memory import Memory, memory_of, owner_ids
 from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent, organization, user
 from holdfast.memory.query import QueryPreparer
 from holdfast.memory.usage import RecallUsage
-from holdfast.memory.why_not import WhyNot, hidden
+from holdfast.memory.why_not import WhyNot, explain_hidden
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
@@ -96,7 +96,7 @@ class Filters:
     def arguments(self) -> tuple[object, ...]:
         """Return the filters as parameters of the statement."""
         types = None if self.types is None else [store(each) for each in self.types]
-        moments = (None if each is None else aware(each) for each in (self.since, self.until, self.as_of))
+        moments = (None if each is None else with_time_zone(each) for each in (self.since, self.until, self.as_of))
         return types, dict(self.where or {}), *moments
 
 
@@ -119,11 +119,11 @@ class Recall:
         self._embeddings = embeddings
         self._usage = usage
         self._settings = settings
-        self._asking = QueryPreparer(database, embeddings)
+        self._queries = QueryPreparer(database, embeddings)
 
     async def search(self, owner: Owner, query: str, filters: Filters, *, limit: int, explain: bool) -> Hits:
         """Return the memories of an owner that match `query`, best first."""
-        ids = await self._owners.sought(owner)
+        ids = await self._owners.find_ids(owner)
         rows, reduced = await self._rows([(owner, ids, check_limit(limit))], query, filters)
         return await self._hits(rows, reduced, {(ids.scope, ids.id): owner}, explain=explain)
 
@@ -139,12 +139,12 @@ class Recall:
         explain: bool,
     ) -> Hits:
         """Return the memories of all four scopes that match `query`, in one ranking. Each scope has its own limit."""
-        wanted = {**LIMITS, **_checked(limits)}
+        wanted = {**LIMITS, **_check_limits(limits)}
         owners = [organization()]
         owners += [of_session] if of_session is not None else []
         owners += [user(user_name)] if user_name is not None else []
         owners += [agent(agent_name)] if agent_name is not None else []
-        sought = [(each, await self._owners.sought(each), check_limit(wanted[each.scope])) for each in owners]
+        sought = [(each, await self._owners.find_ids(each), check_limit(wanted[each.scope])) for each in owners]
         rows, reduced = await self._rows([each for each in sought if each[2] > 0], query, filters)
         whose = {(ids.scope, ids.id): each for each, ids, _ in sought}
         places = {each.scope: place for place, each in enumerate(owners)}
@@ -154,10 +154,10 @@ class Recall:
     async def why_not(self, memory: Memory, owner: Owner, query: str, filters: Filters, *, limit: int) -> WhyNot:
         """Explain why a memory is not among the first `limit` results of a search, or that it is."""
         check_limit(limit)
-        now, ids = await self._database.now(), await self._owners.sought(owner)
-        moment = now if filters.as_of is None else aware(filters.as_of)
+        now, ids = await self._database.now(), await self._owners.find_ids(owner)
+        moment = now if filters.as_of is None else with_time_zone(filters.as_of)
         absent = None if await self._owns(ids, memory.owner) else WhyNot("scope", "it belongs to another owner")
-        absent = absent or hidden(memory, moment=moment, now=now, settings=self._settings.retention)
+        absent = absent or explain_hidden(memory, moment=moment, now=now, settings=self._settings.retention)
         absent = absent or await self._filtered(memory, filters)
         if absent is not None:
             return absent
@@ -178,26 +178,26 @@ class Recall:
 
     async def _owns(self, sought: OwnerIds, owner: Owner) -> bool:
         """Whether a search with the ids `sought` covers the memories of `owner`."""
-        ids = await self._owners.sought(owner)
+        ids = await self._owners.find_ids(owner)
         return (ids.scope, ids.id) == (sought.scope, sought.id) and sought.agent in (None, ids.agent)
 
     async def _filtered(self, memory: Memory, filters: Filters) -> WhyNot | None:
         """Return which filter excludes a memory; None if none does."""
-        least = self._least(memory.owner.scope, filters)
+        least = self._least_importance(memory.owner.scope, filters)
         said = memory.at or memory.created_at
         if memory.importance < least:
             return WhyNot("filtered", f"its importance is {memory.importance}, below the minimum {least}")
         if filters.types is not None and memory.type not in filters.types:
             return WhyNot("filtered", f"its type is {memory.type}")
-        if filters.since is not None and said < aware(filters.since):
+        if filters.since is not None and said < with_time_zone(filters.since):
             return WhyNot("filtered", f"its time {said:%Y-%m-%d %H:%M} is before the requested period")
-        if filters.until is not None and said >= aware(filters.until):
+        if filters.until is not None and said >= with_time_zone(filters.until):
             return WhyNot("filtered", f"its time {said:%Y-%m-%d %H:%M} is after the requested period")
         if filters.where and not await self._database.value(sql("contains"), memory.id, dict(filters.where)):
             return WhyNot("filtered", "its metadata does not match the filter")
         return None
 
-    def _least(self, scope: Scope, filters: Filters) -> float:
+    def _least_importance(self, scope: Scope, filters: Filters) -> float:
         """Return the minimum importance of memories in a scope."""
         if filters.min_importance is not None:
             return filters.min_importance
@@ -206,7 +206,7 @@ class Recall:
     async def _rows(
         self, sought: Sequence[tuple[Owner, OwnerIds, int]], query: str, filters: Filters, *, pool: int = 0
     ) -> tuple[list[Row], str]:
-        asked = await self._asking.ask(query, tuple(ids.id for _, ids, _ in sought))
+        prepared = await self._queries.prepare(query, tuple(ids.id for _, ids, _ in sought))
         settings = self._settings
         async with self._places.hold():
             rows = await self._database.all(
@@ -215,14 +215,14 @@ class Recall:
                 [ids.id for _, ids, _ in sought],
                 [ids.agent for _, ids, _ in sought],
                 [limit for _, _, limit in sought],
-                [self._least(ids.scope, filters) for _, ids, _ in sought],
-                *asked.arguments(),
+                [self._least_importance(ids.scope, filters) for _, ids, _ in sought],
+                *prepared.arguments(),
                 weights(settings, pool or max((limit for _, _, limit in sought), default=0)),
                 settings.retention.half_life_days,
                 settings.retention.faded_below,
                 *filters.arguments(),
             )
-        return rows, asked.reduced
+        return rows, prepared.reduced
 
     async def _hits(
         self, rows: Sequence[Row], reduced: str, whose: Mapping[tuple[str, UUID], Owner], *, explain: bool
@@ -231,7 +231,7 @@ class Recall:
         hits.reduced = reduced
         ids = [owner_ids(row) if row["agent_id"] or row["user_id"] else None for row in rows]
         others = [each for each in dict.fromkeys(ids) if each is not None]
-        named = dict(zip(others, await self._owners.named(others), strict=True))
+        named = dict(zip(others, await self._owners.from_ids(others), strict=True))
         for number, (row, others_ids) in enumerate(zip(rows, ids, strict=True), 1):
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)  # let other tasks run
@@ -270,7 +270,7 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-def _checked(limits: Mapping[Scope, int] | None) -> Mapping[Scope, int]:
+def _check_limits(limits: Mapping[Scope, int] | None) -> Mapping[Scope, int]:
     if limits is not None and not (isinstance(limits, Mapping) and limits.keys() <= LIMITS.keys()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
             f"the limits {limits!r:.100} are invalid", next=f"Pass a mapping from {', '.join(LIMITS)} to numbers."

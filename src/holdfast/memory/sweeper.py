@@ -67,7 +67,7 @@ async def sweep(database: Database, settings: RetentionSettings, *, dry_run: boo
     ids: list[UUID] = []
     for reason in ("expired", "faded"):
         while True:
-            rows = await _over(database, reason, fading, SHOWN if dry_run else TOGETHER)
+            rows = await _exceeding(database, reason, fading, SHOWN if dry_run else TOGETHER)
             gone = await (_count(database, reason, fading) if dry_run else _delete(database, rows, reason, fading))
             counts.update({(scope, reason): count for scope, count in gone.items()})
             ids += [row["id"] for row in rows[: SHOWN - len(ids)]]
@@ -76,7 +76,7 @@ async def sweep(database: Database, settings: RetentionSettings, *, dry_run: boo
     return Swept(dict(counts), ids)
 
 
-async def _over(database: Database, reason: Reason, fading: Fading, limit: int) -> list[Row]:
+async def _exceeding(database: Database, reason: Reason, fading: Fading, limit: int) -> list[Row]:
     if reason == "expired":
         return await database.all(sql("expired"), limit)
     if fading.shortest is None:

@@ -34,7 +34,7 @@ class WhyNot:
     score: float | None = None
 
 
-def hidden(memory: Memory, *, moment: datetime, now: datetime, settings: RetentionSettings) -> WhyNot | None:
+def explain_hidden(memory: Memory, *, moment: datetime, now: datetime, settings: RetentionSettings) -> WhyNot | None:
     """Return why a memory is hidden from every search as of `moment`; None if it is not hidden."""
     if memory.buried:
         return WhyNot("buried", "it is buried; unbury it so that search finds it")
@@ -45,13 +45,13 @@ def hidden(memory: Memory, *, moment: datetime, now: datetime, settings: Retenti
         return WhyNot("superseded", f"it was superseded {successor}at {memory.valid_to:%Y-%m-%d %H:%M:%S}")
     if memory.valid_from > moment:
         return WhyNot("not yet valid", f"it is valid from {memory.valid_from:%Y-%m-%d %H:%M:%S}")
-    left = what_is_left(memory, moment=moment, settings=settings)
+    left = retention_of(memory, moment=moment, settings=settings)
     if left < settings.faded_below:
         return WhyNot("faded", f"its retention {left:.4f} is below {settings.faded_below}; pin it to keep it")
     return None
 
 
-def what_is_left(memory: Memory, *, moment: datetime, settings: RetentionSettings) -> float:
+def retention_of(memory: Memory, *, moment: datetime, settings: RetentionSettings) -> float:
     """Return the retention of a memory: 1.0 if it cannot fade. Only unpinned memories of users and agents fade."""
     if memory.pinned or memory.owner.scope not in ("user", "agent"):
         return 1.0

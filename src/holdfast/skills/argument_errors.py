@@ -17,9 +17,9 @@ from jsonschema_rs import ValidationErrorKind as Kinds
 from holdfast.core.text import render
 from holdfast.skills.validators import Checker, SchemaParts, below
 
-MAX_MISFITS = 5
+MAX_ERRORS = 5
 MAX_SHOWN = 40  # characters of a value that is shown in full
-MAX_TAKEN = 200  # characters of the schema of an argument
+MAX_SCHEMA = 200  # characters of the schema of an argument
 
 # Keywords that this module follows itself, instead of a validator for the value alone.
 _APPLIED = frozenset({
@@ -82,12 +82,12 @@ class ArgumentError:
         return f", the closest is `{near[0]:.100}`" if near else ""
 
 
-def misfits(checker: Checker, arguments: Mapping[str, Any]) -> tuple[list[ArgumentError], bool]:
+def find_errors(checker: Checker, arguments: Mapping[str, Any]) -> tuple[list[ArgumentError], bool]:
     """Return the first errors of arguments that do not match, and whether there are more."""
     found = list[ArgumentError]()
     with suppress(ValueError, RecursionError):  # a schema that cannot be split into parts
-        found.extend(islice(_walked(checker.parts(), "", arguments, (), frozenset()), MAX_MISFITS + 1))
-    return found[:MAX_MISFITS] or [ArgumentError("wrong", (), "must match the schema")], len(found) > MAX_MISFITS
+        found.extend(islice(_walk(checker.parts(), "", arguments, (), frozenset()), MAX_ERRORS + 1))
+    return found[:MAX_ERRORS] or [ArgumentError("wrong", (), "must match the schema")], len(found) > MAX_ERRORS
 
 
 def shape_of(value: object) -> str:
@@ -102,16 +102,16 @@ def shape_of(value: object) -> str:
     return shown if len(shown) <= MAX_SHOWN + 2 else f"a number of {len(shown)} digits"
 
 
-def short(schema: Any) -> str:
+def shorten(schema: Any) -> str:
     """Return a schema on one line, without title, description and examples."""
     if isinstance(schema, Mapping):
-        said = cast(Mapping[str, Any], schema).items()
-        schema = {key: value for key, value in said if key not in ("title", "description", "examples")}
+        fields = cast(Mapping[str, Any], schema).items()
+        schema = {key: value for key, value in fields if key not in ("title", "description", "examples")}
     shown = render(schema).decode()
-    return shown if len(shown) <= MAX_TAKEN else f"{shown[:MAX_TAKEN]}…"
+    return shown if len(shown) <= MAX_SCHEMA else f"{shown[:MAX_SCHEMA]}…"
 
 
-def _walked(
+def _walk(
     parts: SchemaParts, pointer: str, value: Any, path: Path, seen: frozenset[tuple[str, int]]
 ) -> Iterator[ArgumentError]:
     """Yield the errors of a value by the part of a schema at `pointer`, if it does not match."""
@@ -123,14 +123,14 @@ def _walked(
         yield ArgumentError("wrong", path, "must be omitted")
         return
     some = False
-    for each in _found(parts, pointer, cast(Mapping[str, Any], schema), value, path, seen):
+    for each in _find(parts, pointer, cast(Mapping[str, Any], schema), value, path, seen):
         some = True
         yield each
     if not some:
-        yield ArgumentError("wrong", path, f"must match {short(cast(Any, schema))}", shape_of(value))
+        yield ArgumentError("wrong", path, f"must match {shorten(cast(Any, schema))}", shape_of(value))
 
 
-def _found(
+def _find(
     parts: SchemaParts,
     pointer: str,
     schema: Mapping[str, Any],
@@ -138,9 +138,9 @@ def _found(
     path: Path,
     seen: frozenset[tuple[str, int]],
 ) -> Iterator[ArgumentError]:
-    plain = {key: said for key, said in schema.items() if key not in _APPLIED}
+    plain = {key: each for key, each in schema.items() if key not in _APPLIED}
     for error in parts.errors(plain, value):
-        yield _told(parts, pointer, schema, error, value, path)
+        yield _to_error(parts, pointer, schema, error, value, path)
     if isinstance(value, dict):
         yield from _in_object(parts, pointer, schema, cast(dict[str, Any], value), path, seen)
     if isinstance(value, list):
@@ -148,19 +148,19 @@ def _found(
     if "$ref" in schema:
         target = parts.target(pointer)
         if target != pointer:
-            yield from _walked(parts, target, value, path, seen)
+            yield from _walk(parts, target, value, path, seen)
     for index in range(len(schema.get("allOf", ()))):
-        yield from _walked(parts, below(pointer, "allOf", index), value, path, seen)
+        yield from _walk(parts, below(pointer, "allOf", index), value, path, seen)
     if "if" in schema:
         branch = "then" if parts.fits(below(pointer, "if"), value) else "else"
         if branch in schema:
-            yield from _walked(parts, below(pointer, branch), value, path, seen)
+            yield from _walk(parts, below(pointer, branch), value, path, seen)
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
             places = [below(pointer, keyword, index) for index in range(len(schema[keyword]))]
             yield from _alternatives(parts, places, value, path, seen, one=keyword == "oneOf")
     if "not" in schema and parts.fits(below(pointer, "not"), value):
-        yield ArgumentError("wrong", path, f"must not match {short(schema['not'])}", shape_of(cast(object, value)))
+        yield ArgumentError("wrong", path, f"must not match {shorten(schema['not'])}", shape_of(cast(object, value)))
 
 
 def _in_object(
@@ -174,7 +174,7 @@ def _in_object(
     properties = cast(Mapping[str, Any], schema.get("properties", {}))
     for name in properties:
         if name in value:
-            yield from _walked(parts, below(pointer, "properties", name), value[name], (*path, name), seen)
+            yield from _walk(parts, below(pointer, "properties", name), value[name], (*path, name), seen)
     if "additionalProperties" not in schema:
         return
     patterns = dict.fromkeys(cast(Mapping[str, Any], schema.get("patternProperties", {})), True)
@@ -184,7 +184,7 @@ def _in_object(
         if schema["additionalProperties"] is False:
             yield ArgumentError("unknown", (*path, name), known=tuple(properties))
         else:
-            yield from _walked(parts, below(pointer, "additionalProperties"), each, (*path, name), seen)
+            yield from _walk(parts, below(pointer, "additionalProperties"), each, (*path, name), seen)
 
 
 def _matches(parts: SchemaParts, patterns: Mapping[str, bool], name: str) -> bool:
@@ -204,9 +204,9 @@ def _in_list(
     first = 0 if listed is None else len(schema[listed])
     for index, each in enumerate(value):
         if listed is not None and index < first:
-            yield from _walked(parts, below(pointer, listed, index), each, (*path, index), seen)
+            yield from _walk(parts, below(pointer, listed, index), each, (*path, index), seen)
         elif "items" in schema and listed != "items":
-            yield from _walked(parts, below(pointer, "items"), each, (*path, index), seen)
+            yield from _walk(parts, below(pointer, "items"), each, (*path, index), seen)
 
 
 def _alternatives(
@@ -221,42 +221,42 @@ def _alternatives(
             )
         return
     schemas = {place: parts.at(parts.target(place)) for place in places}
-    meant = [place for place, schema in schemas.items() if _is_meant(parts, schema, value)]
+    meant = [place for place, schema in schemas.items() if _has_type(parts, schema, value)]
     if len(meant) > 1:
-        meant = [place for place in meant if _is_named(schemas[place], value)] or meant
+        meant = [place for place in meant if _matches_constants(schemas[place], value)] or meant
     if len(meant) == 1:
-        yield from _walked(parts, meant[0], value, path, seen)
+        yield from _walk(parts, meant[0], value, path, seen)
         return
     types = [each for schema in schemas.values() for each in _types(schema)]
-    rule = f"must be {_either(types)}" if types and not meant else f"must match one of {len(places)} alternatives"
+    rule = f"must be {_join_types(types)}" if types and not meant else f"must match one of {len(places)} alternatives"
     yield ArgumentError("wrong", path, rule, shape_of(value), [schemas[place] for place in places])
 
 
-def _is_meant(parts: SchemaParts, schema: Any, value: Any) -> bool:
+def _has_type(parts: SchemaParts, schema: Any, value: Any) -> bool:
     """Whether a value has the type of an alternative."""
-    said = _said(schema)
-    return not any(parts.errors({"type": said["type"]}, value)) if "type" in said else "properties" in said
+    fields = _as_mapping(schema)
+    return not any(parts.errors({"type": fields["type"]}, value)) if "type" in fields else "properties" in fields
 
 
-def _is_named(schema: Any, value: Any) -> bool:
+def _matches_constants(schema: Any, value: Any) -> bool:
     """Whether an object selects an alternative by the values of its `const` properties."""
-    given = _said(value)
-    properties = {name: _said(each) for name, each in _said(_said(schema).get("properties")).items()}
+    given = _as_mapping(value)
+    properties = {name: _as_mapping(each) for name, each in _as_mapping(_as_mapping(schema).get("properties")).items()}
     named = [(each["const"], given.get(name)) for name, each in properties.items() if "const" in each]
-    return bool(named) and all(const == said for const, said in named)
+    return bool(named) and all(const == actual for const, actual in named)
 
 
 def _types(schema: Any) -> list[str]:
-    said = _said(schema).get("type")
-    return [said] if isinstance(said, str) else cast(list[str], said) if isinstance(said, list) else []
+    kind = _as_mapping(schema).get("type")
+    return [kind] if isinstance(kind, str) else cast(list[str], kind) if isinstance(kind, list) else []
 
 
-def _said(schema: Any) -> Mapping[str, Any]:
+def _as_mapping(schema: Any) -> Mapping[str, Any]:
     """Return a mapping, or an empty one for any other value."""
     return cast(Mapping[str, Any], schema) if isinstance(schema, Mapping) else {}
 
 
-def _told(
+def _to_error(
     parts: SchemaParts,
     pointer: str,
     schema: Mapping[str, Any],
@@ -275,11 +275,11 @@ def _told(
 def _rule(error: jsonschema_rs.ValidationError) -> str:
     match error.kind:
         case Kinds.Type(types):
-            return f"must be {_either(types)}"
+            return f"must be {_join_types(types)}"
         case Kinds.Enum(options):
-            return f"must be one of {_listed(options)}"
+            return f"must be one of {_list_values(options)}"
         case Kinds.Constant(value):
-            return f"must be {_listed([value])}"
+            return f"must be {_list_values([value])}"
         case (
             Kinds.Maximum(limit) | Kinds.Minimum(limit) | Kinds.ExclusiveMaximum(limit) | Kinds.ExclusiveMinimum(limit)
         ):
@@ -316,10 +316,10 @@ _COUNTED = {
 }
 
 
-def _either(types: Sequence[str]) -> str:
+def _join_types(types: Sequence[str]) -> str:
     return " or ".join(dict.fromkeys(_NAMES.get(each, each) for each in sorted(types, key="null".__eq__)))
 
 
-def _listed(values: Sequence[Any]) -> str:
+def _list_values(values: Sequence[Any]) -> str:
     listed = ", ".join(render(each).decode() for each in values[:50])
-    return listed if len(listed) <= MAX_TAKEN and len(values) <= 50 else f"{listed[:MAX_TAKEN]}…"
+    return listed if len(listed) <= MAX_SCHEMA and len(values) <= 50 else f"{listed[:MAX_SCHEMA]}…"

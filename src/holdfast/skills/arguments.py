@@ -10,8 +10,8 @@ import msgspec
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import dumps, loads, parse
-from holdfast.skills.argument_errors import misfits, short
-from holdfast.skills.function_tools import unconverted
+from holdfast.skills.argument_errors import find_errors, shorten
+from holdfast.skills.function_tools import conversion_error
 from holdfast.skills.overlays import Overlay
 from holdfast.skills.parameters import storable
 from holdfast.skills.tool import Tool
@@ -20,7 +20,7 @@ from holdfast.skills.validators import Checker, checker_of
 MAX_ARGUMENTS_BYTES = 1024 * 1024
 MAX_ECHO = 200  # characters of the model's text in a refusal
 MAX_NAMES = 500  # characters of the list of argument names
-MAX_TOLD = 50  # tools named in a refusal
+MAX_LISTED = 50  # tools named in a refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ def unknown_tool(name: str, known: Collection[str], *, skill: str | None = None)
         )
     names = sorted(known)
     there = f"The tools are {', '.join(names)}." if names else "There are no tools."
-    if len(names) > MAX_TOLD:
-        near = difflib.get_close_matches(name[:MAX_ECHO], names) or names[:MAX_TOLD]
+    if len(names) > MAX_LISTED:
+        near = difflib.get_close_matches(name[:MAX_ECHO], names) or names[:MAX_LISTED]
         there = f"Some of the {len(names)} tools are {', '.join(near)}."
     return ArgumentRefusal(f"there is no tool {name[:MAX_ECHO]!r}. {there}")
 
@@ -50,8 +50,8 @@ def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dic
         given: object = parse(raw.encode(errors="surrogatepass"), limit=MAX_ARGUMENTS_BYTES) if raw.strip() else {}
         dumps({"tool_calls": [{"arguments": given}]})  # checks that they can be stored
     except HoldfastError as error:
-        return _unreadable(tool, error)
-    return fitted(tool, given, overlay)
+        return _refuse_unreadable(tool, error)
+    return check_parsed(tool, given, overlay)
 
 
 def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict[str, Any] | ArgumentRefusal:
@@ -66,11 +66,11 @@ def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict
             raise TooLarge("they are too large", why=f"they have {size} bytes; the limit is {MAX_ARGUMENTS_BYTES}")
         given = loads(text)["tool_calls"][0]["arguments"]
     except HoldfastError as error:
-        return _unreadable(tool, error)
-    return fitted(tool, given, overlay)
+        return _refuse_unreadable(tool, error)
+    return check_parsed(tool, given, overlay)
 
 
-def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | ArgumentRefusal:
+def check_parsed(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | ArgumentRefusal:
     """Do the same as `check`, for arguments that were just parsed from JSON and are not used elsewhere."""
     if not isinstance(given, dict):
         return _refusal(tool, f"its arguments are {_kind(given)}, not an object", "Write one JSON object.")
@@ -81,29 +81,29 @@ def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[st
         return _refusal(tool, f"{error.what}, {error.why}", "Tell the user that the tool needs to be fixed.")
     # Fixed arguments are not in the schema that the model saw, so they are left out of the check.
     fixed = overlay.fixed if overlay is not None else ()
-    wrote = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
+    written = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
     # A default in a back end's document is its value for a missing argument. Sending it can mean something else.
-    arguments = wrote if tool.is_imported else checker.defaults.filled(wrote)
+    arguments = written if tool.is_imported else checker.defaults.fill(written)
     try:
-        misfit = None if checker.validator.is_valid(arguments) else arguments
+        invalid = None if checker.validator.is_valid(arguments) else arguments
     except UnicodeEncodeError:  # a lone surrogate is checked as U+FFFD
         whole = storable(arguments)
-        misfit = None if checker.validator.is_valid(whole) else whole
-    if misfit is not None:
-        return _misfits(tool, checker, misfit)
+        invalid = None if checker.validator.is_valid(whole) else whole
+    if invalid is not None:
+        return _refuse_errors(tool, checker, invalid)
     if overlay is not None:
         arguments = overlay.apply(arguments)
     try:
         if tool.function is not None:
-            tool.function.converted(arguments)
+            tool.function.convert(arguments)
     except msgspec.ValidationError as error:
-        return _unconverted(tool, error)
+        return _refuse_unconverted(tool, error)
     return arguments
 
 
-def _misfits(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> ArgumentRefusal:
-    found, more = misfits(checker, arguments)
-    takes = {short(each.takes): each.where for each in reversed(found) if each.takes is not None and each.path}
+def _refuse_errors(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> ArgumentRefusal:
+    found, more = find_errors(checker, arguments)
+    takes = {shorten(each.takes): each.where for each in reversed(found) if each.takes is not None and each.path}
     hints = [f"`{where}` takes {schema}." for schema, where in reversed(takes.items())]
     if any(each.kind == "unknown" and len(each.path) == 1 for each in found):
         names = ", ".join(tool.parameters.get("properties", {})) or "none"
@@ -112,15 +112,15 @@ def _misfits(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> Argumen
     return ArgumentRefusal(" ".join([f"{tool.name} was not called: {why}.", *hints]))
 
 
-def _unreadable(tool: Tool, error: HoldfastError) -> ArgumentRefusal:
+def _refuse_unreadable(tool: Tool, error: HoldfastError) -> ArgumentRefusal:
     return _refusal(tool, f"its arguments cannot be parsed, {error.what}: {error.why}", "Write one JSON object.")
 
 
-def _unconverted(tool: Tool, error: msgspec.ValidationError) -> ArgumentRefusal:
-    where, why = unconverted(error)
+def _refuse_unconverted(tool: Tool, error: msgspec.ValidationError) -> ArgumentRefusal:
+    where, why = conversion_error(error)
     name = re.split(r"[.\[]", where, maxsplit=1)[0]
     schema = tool.parameters.get("properties", {}).get(name)
-    takes = "" if schema is None else f"`{name:.60}` takes {short(schema)}."
+    takes = "" if schema is None else f"`{name:.60}` takes {shorten(schema)}."
     return _refusal(tool, why, takes)
 
 

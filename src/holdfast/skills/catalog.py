@@ -18,7 +18,7 @@ from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
-from holdfast.skills.disclosure import Catalog, KnownSkill, Opening, SkillGrant, catalog_of, opened, opening
+from holdfast.skills.disclosure import Catalog, KnownSkill, Opening, SkillGrant, catalog_of, opening, resolve_opening
 from holdfast.skills.offers import Offer, offer_of
 from holdfast.skills.runnable_kinds import Runs, can_run
 from holdfast.skills.tools import Tools
@@ -110,7 +110,7 @@ class Catalogs:
         kept = await self._read(agent)
         found, _ = await self._open(kept.catalog, names, conversation)
         if not found.has(names):  # they were deactivated meanwhile
-            opened(await self.of(agent), names)
+            resolve_opening(await self.of(agent), names)
         return found
 
     async def loaded(self, agent: str, conversation: UUID) -> tuple[Catalog, OpenedSkills]:
@@ -192,15 +192,15 @@ class Catalogs:
     async def _open(
         self, catalog: Catalog, names: Sequence[str], conversation: UUID | None
     ) -> tuple[OpenedSkills, int]:
-        asked = opened(catalog, names)
-        return await self._fetch(catalog, asked, [catalog.by_name[name].id for name in names], conversation)
+        wanted = resolve_opening(catalog, names)
+        return await self._fetch(catalog, wanted, [catalog.by_name[name].id for name in names], conversation)
 
     async def _fetch(
-        self, catalog: Catalog, asked: Opening, load: Sequence[UUID], conversation: UUID | None
+        self, catalog: Catalog, wanted: Opening, load: Sequence[UUID], conversation: UUID | None
     ) -> tuple[OpenedSkills, int]:
         """Read what is to be opened, and the registry's revision at that time."""
         row = cast(Row, await self._database.one(
-            sql("open_skills"), [skill.id for skill in asked.skills], [grant.id for grant, _ in asked.tools.values()],
+            sql("open_skills"), [skill.id for skill in wanted.skills], [grant.id for grant, _ in wanted.tools.values()],
             conversation, stored_name("agent", catalog.agent), [*load],
         ))  # fmt: skip
         instructions: Mapping[str, str] = row["instructions"]
@@ -210,18 +210,18 @@ class Catalogs:
                 skill.id,
                 skill.name,
                 skill.description,
-                _told(skill, instructions[str(skill.id)]),
+                _instructions_of(skill, instructions[str(skill.id)]),
                 tuple(catalog.skills[id] for id in skill.leads_to),
             )
-            for skill in asked.skills
+            for skill in wanted.skills
             if str(skill.id) in instructions
         )
         disclosed: dict[str, Offer] = {}
-        refused = dict(asked.refused)
-        for name, (grant, skill) in asked.tools.items():
+        refused = dict(wanted.refused)
+        for name, (grant, skill) in wanted.tools.items():
             if name in tools:
                 try:
-                    configs = asked.configs.get(skill.id, ())
+                    configs = wanted.configs.get(skill.id, ())
                     disclosed[name] = offer_of(tools[name], grant.config, *configs, skill=skill.id)
                 except InvalidInput as error:
                     refused[name] = f"{error.what}: {error.why}. Tell the user that the skill needs to be fixed."
@@ -235,7 +235,7 @@ class Catalogs:
         return OpenedSkills(skills, disclosed, refused), row["revision"]
 
 
-def _told(skill: KnownSkill, instructions: str) -> str:
+def _instructions_of(skill: KnownSkill, instructions: str) -> str:
     """Return the instructions of a skill, with a note about missing requirements."""
     lacks = ", ".join(skill.lacks)
     return f"{instructions}\n\n(It requires {lacks}, which is not available now.)" if lacks else instructions

@@ -10,9 +10,9 @@ from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.overlays import check_config
-from holdfast.skills.registry_columns import check_tool, checked_object, tool_item
+from holdfast.skills.registry_columns import check_object, check_tool, tool_item
 from holdfast.skills.skill import DeclaredSkill
-from holdfast.skills.skills import circle, file_columns, skill_item, unknown_agent, unknown_skill
+from holdfast.skills.skills import cycle_error, file_columns, skill_item, unknown_agent, unknown_skill
 from holdfast.skills.tool import LEVELS, Tool
 from holdfast.skills.tools import service_taken, unknown_tool
 
@@ -40,7 +40,7 @@ class Declarations:
         declarations of the app: tools and skills that it no longer declares are deactivated.
         """
         brought = {tool.name: tool for tool in tools}
-        _refuse_twins(brought.values())
+        _refuse_duplicates(brought.values())
         ordered = in_order(skills)
         await run_in_thread(lambda: [check_tool(tool) for tool in brought.values()], name="holdfast tools")
 
@@ -62,7 +62,7 @@ class Declarations:
             if row["taken"] == "service":
                 raise service_taken(row["name"], tools[row["name"]].service or "", f"the tool {row['owner']}")
             if row["taken"] is not None:
-                raise _taken("tool", row["name"], row["taken"], row["owner"])
+                raise _name_taken_error("tool", row["name"], row["taken"], row["owner"])
         return {row["name"]: replace(tools[row["name"]], id=row["id"], version=row["version"]) for row in rows}
 
     async def _skills(self, tx: Transaction, app_name: str, skills: Sequence[DeclaredSkill], *, whole: bool) -> None:
@@ -76,7 +76,7 @@ class Declarations:
             [None if each.parent is None else store(each.parent) for each in skills],
             [
                 skill_item(each.name, each.description, each.instructions, each.label)
-                | {"front_matter": checked_object(f"the skill {each.name}", "front matter", each.front_matter)}
+                | {"front_matter": check_object(f"the skill {each.name}", "front matter", each.front_matter)}
                 for each in skills
             ],
             [store(name) for name, _, _, _ in files],
@@ -90,11 +90,11 @@ class Declarations:
         name = restore(row["subject"])
         match row["outcome"]:
             case "taken":
-                raise _taken("skill", name, "code" if row["owner"] else "db", row["owner"])
+                raise _name_taken_error("skill", name, "code" if row["owner"] else "db", row["owner"])
             case "parent":
                 raise unknown_skill(next(each.parent or "" for each in skills if each.name == name))
             case "circle":
-                raise circle([name, *map(restore, row["names"])], "is part of")
+                raise cycle_error([name, *map(restore, row["names"])], "is part of")
             case _:
                 pass
 
@@ -112,9 +112,9 @@ class Declarations:
             [dumps(list(dict.fromkeys(given))) for given in assignments.values()],
         ))  # fmt: skip
         if row["outcome"] == "missing":
-            raise _missing(row)
+            raise _missing_error(row)
         if row["outcome"] == "circle":
-            raise circle([restore(row["owner"]), *map(restore, row["names"])], "needs")
+            raise cycle_error([restore(row["owner"]), *map(restore, row["names"])], "needs")
 
 
 def in_order(skills: Iterable[DeclaredSkill]) -> list[DeclaredSkill]:
@@ -134,13 +134,13 @@ def in_order(skills: Iterable[DeclaredSkill]) -> list[DeclaredSkill]:
         while (parent := declared.get(way[-1].parent or "")) is not None and parent.name not in ordered:
             if parent in way:
                 names = [one.name for one in way[way.index(parent) :]]
-                raise circle([*names, names[0]], "is part of")
+                raise cycle_error([*names, names[0]], "is part of")
             way.append(parent)
         ordered.update((one.name, one) for one in reversed(way))
     return list(ordered.values())
 
 
-def _refuse_twins(tools: Iterable[Tool]) -> None:
+def _refuse_duplicates(tools: Iterable[Tool]) -> None:
     seen: dict[str, str] = {}
     for tool in tools:
         if tool.service is not None and seen.setdefault(tool.service, tool.name) != tool.name:
@@ -172,7 +172,7 @@ def _files(skill: DeclaredSkill) -> tuple[list[str], list[bytes], list[bool]]:
     return paths or [], contents or [], executables or []
 
 
-def _taken(what: str, name: str, origin: str, owner: str) -> HoldfastError:
+def _name_taken_error(what: str, name: str, origin: str, owner: str) -> HoldfastError:
     remove = f"`holdfast {what}s rm {name}`"
     match origin:
         case "source":
@@ -191,7 +191,7 @@ def _taken(what: str, name: str, origin: str, owner: str) -> HoldfastError:
     )
 
 
-def _missing(row: Row) -> NotFound:
+def _missing_error(row: Row) -> NotFound:
     owner, other = restore(row["owner"]), restore(row["other"])
     match row["absent"]:
         case "tool":

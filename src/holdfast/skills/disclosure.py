@@ -14,7 +14,7 @@ from uuid import UUID
 
 from holdfast.core.errors import NotFound
 from holdfast.llm.tokens import TokenCounter
-from holdfast.skills.permissions import permits
+from holdfast.skills.permissions import refusal_reason
 from holdfast.skills.tool import Access
 
 MAX_NAMED = 20  # skills named in an error
@@ -126,11 +126,11 @@ def catalog_of(
     """
     there = {skill.id: skill for skill in skills}
     had = [id for id in assigned if id in there]
-    found = _reached(there, had)
+    found = _reachable(there, had)
     configs = {id: [assigned[id]] for id in had if assigned[id]}
     for id in reversed(had):
         if assigned[id]:
-            for led in _reached(there, [id]) - {*had}:
+            for led in _reachable(there, [id]) - {*had}:
                 configs.setdefault(led, []).append(assigned[id])
 
     def kept(ids: Iterable[UUID]) -> tuple[UUID, ...]:
@@ -150,7 +150,7 @@ def catalog_of(
     return Catalog(agent, revision, kept(assigned), reached)
 
 
-def _reached(there: Mapping[UUID, KnownSkill], ids: Iterable[UUID]) -> set[UUID]:
+def _reachable(there: Mapping[UUID, KnownSkill], ids: Iterable[UUID]) -> set[UUID]:
     """Return skills and all to which they lead."""
     found = {*ids}
     waiting = deque(found)
@@ -162,7 +162,7 @@ def _reached(there: Mapping[UUID, KnownSkill], ids: Iterable[UUID]) -> set[UUID]
     return found
 
 
-def listed(catalog: Catalog, budget: int, counter: TokenCounter, *, without: Collection[UUID] = ()) -> Listing:
+def list_skills(catalog: Catalog, budget: int, counter: TokenCounter, *, without: Collection[UUID] = ()) -> Listing:
     """List an agent's skills, in order, as far as they fit into `budget` tokens; `without` the open ones."""
     lines: list[str] = []
     shown: list[KnownSkill] = []
@@ -186,11 +186,11 @@ def line_of(name: str, description: str) -> str:
     return f"- {name}: {said}" if said else f"- {name}"
 
 
-def opened(catalog: Catalog, names: Sequence[str]) -> Opening:
+def resolve_opening(catalog: Catalog, names: Sequence[str]) -> Opening:
     """Return the skills of these names, and those that they require. Raise NotFound if the agent cannot use one."""
     unknown = [name for name in names if name not in catalog.by_name]
     if unknown:
-        raise _unknown(catalog, unknown[0])
+        raise _unknown_skill_error(catalog, unknown[0])
     return opening(catalog, [catalog.by_name[name].id for name in names])
 
 
@@ -244,10 +244,10 @@ def in_load_order(catalog: Catalog, ids: Iterable[UUID]) -> tuple[KnownSkill, ..
 
 def refusal(grant: SkillGrant, agent: str) -> str:
     """Return why an agent may not call a tool of this skill, or an empty text."""
-    return permits(grant.access, grant.level, grant.permissions, agent)
+    return refusal_reason(grant.access, grant.level, grant.permissions, agent)
 
 
-def _unknown(catalog: Catalog, name: str) -> NotFound:
+def _unknown_skill_error(catalog: Catalog, name: str) -> NotFound:
     names = list(catalog.by_name)
     near = difflib.get_close_matches(name[:200], names, n=3) or names[:MAX_NAMED]
     return NotFound(

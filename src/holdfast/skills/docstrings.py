@@ -14,14 +14,14 @@ _OF_PARAMETER = ("param", "parameter", "arg", "argument", "key", "keyword")
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class Docstring:
     """The description of a function, and of its parameters by name."""
 
     text: str
     parameters: dict[str, str]
 
 
-def described(docstring: str) -> Described:
+def parse_docstring(docstring: str) -> Docstring:
     """Parse a docstring without indentation. Other sections, such as Returns and Raises, are left out."""
     text: list[str] = []
     parameters: dict[str, list[str]] = {}
@@ -48,4 +48,4 @@ def described(docstring: str) -> Described:
             text.append(line)
         elif not section:
             text.append(line)
-    return Described("\n".join(text).strip(), {name: " ".join(filter(None, said)) for name, said in parameters.items()})
+    return Docstring("\n".join(text).strip(), {name: " ".join(filter(None, said)) for name, said in parameters.items()})

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, TooLarge
-from holdfast.skills.front_matter import FILE, MarkdownPage, read_page, write_page, wrong
+from holdfast.skills.front_matter import FILE, MarkdownPage, line_error, read_page, write_page
 from holdfast.skills.parameters import storable
 from holdfast.skills.tool import LEVELS, Access
 
@@ -40,8 +40,8 @@ FIRST_VERSION = "1.0.0"
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:\ud800-\udfff]")
-_LEFT_OUT = frozenset((".git", ".DS_Store", "__pycache__"))
-_OURS = ("name", "version", "parent", "requires", "optional", "tools")
+_IGNORED = frozenset((".git", ".DS_Store", "__pycache__"))
+_OWN_KEYS = ("name", "version", "parent", "requires", "optional", "tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +75,29 @@ def read_folder(files: Mapping[str, bytes], *, executable: Collection[str] = ())
     check_files({path: len(content) for path, content in files.items()})
     if FILE not in files:
         raise InvalidInput(f"there is no {FILE}", next=f"Add a {FILE} to the folder; case matters.")
-    page = read_page(_decoded(files[FILE]))
+    page = read_page(_decode(files[FILE]))
     head = dict(page.head)
     name, description = _text(page, head, "name"), _text(page, head, "description", most=MAX_DESCRIPTION)
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
-        raise wrong(
+        raise line_error(
             page.lines["name"],
             f"the name {name!r:.100} is invalid",
             f"Use up to {MAX_NAME} lower-case letters and digits, separated by single hyphens.",
         )
-    ours = _taken(page, head)
-    beside = {path: bytes(content) for path, content in files.items() if path != FILE}
+    own = _pop_own_fields(page, head)
+    other_files = {path: bytes(content) for path, content in files.items() if path != FILE}
     return FolderSkill(
-        name=_own(page, ours, "name", MAX_OWN_NAME) or name,
+        name=_own_text(page, own, "name", MAX_OWN_NAME) or name,
         description=description,
         instructions=page.text,
         front_matter=head,
-        files=beside,
-        executable=frozenset(executable) & beside.keys(),
-        version=_own(page, ours, "version", MAX_VERSION) or _version(head),
-        parent=_own(page, ours, "parent", MAX_OWN_NAME),
-        requires=_names(page, ours, "requires"),
-        optional=_names(page, ours, "optional"),
-        tools=tuple(_tools(page, ours)),
+        files=other_files,
+        executable=frozenset(executable) & other_files.keys(),
+        version=_own_text(page, own, "version", MAX_VERSION) or _version(head),
+        parent=_own_text(page, own, "parent", MAX_OWN_NAME),
+        requires=_names(page, own, "requires"),
+        optional=_names(page, own, "optional"),
+        tools=tuple(_tools(page, own)),
     )
 
 
@@ -109,12 +109,12 @@ def write_folder(skill: FolderSkill) -> dict[str, bytes]:
             f"the skill {skill.name:.100} has a file {FILE} among its other files", next="Rename that file."
         )
     rest = storable(skill.front_matter)
-    if ours := _ours(skill, rest):
+    if own := _own_fields(skill, rest):
         metadata = _mapping(rest.get("metadata"))
         kept = None if metadata is None else _mapping(metadata.get("holdfast"))
         if metadata is None or kept is None:
             raise InvalidInput(f"the skill {skill.name:.100} cannot be written", why="its metadata is not a mapping")
-        rest["metadata"] = {**metadata, "holdfast": {**kept, **ours}}
+        rest["metadata"] = {**metadata, "holdfast": {**kept, **own}}
     head = {"name": folder_name(skill.name), "description": skill.description, **rest}
     page = write_page(storable(head), skill.instructions)
     return {FILE: page.encode(errors="replace"), **skill.files}
@@ -173,7 +173,7 @@ def _save(path: Path, files: Mapping[str, bytes], executable: Collection[str], *
                     why="files outside the folder must not change",
                     next="Remove the link.",
                 )
-    stale = {name for name, _ in _walked(path)} - files.keys() if former else ()
+    stale = {name for name, _ in _list_files(path)} - files.keys() if former else ()
     for name in stale:  # first: a new folder may replace an old file, and the other way round
         (path / name).unlink()
         for folder in (path / name).parents[: name.count("/")]:
@@ -205,41 +205,43 @@ def check_files(sizes: Mapping[str, int]) -> None:
             raise InvalidInput(f"the file {path!r:.200} has a path below another file", next="Rename one of them.")
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise wrong(content[: error.start].count(b"\n") + 1, "the file is not UTF-8", "Save it as UTF-8.") from None
+        raise line_error(
+            content[: error.start].count(b"\n") + 1, "the file is not UTF-8", "Save it as UTF-8."
+        ) from None
 
 
 def _text(page: MarkdownPage, head: dict[str, Any], key: str, *, most: int | None = None) -> str:
     if key not in head:
-        raise wrong(1, f"the front matter has no {key}", f"Add a line `{key}: …`.")
+        raise line_error(1, f"the front matter has no {key}", f"Add a line `{key}: …`.")
     text = head.pop(key)
     if not isinstance(text, str):
-        raise wrong(page.lines[key], f"the {key} is not a string", "Put it in quotes.")
+        raise line_error(page.lines[key], f"the {key} is not a string", "Put it in quotes.")
     if most is not None and len(text) > most:
-        raise wrong(page.lines[key], f"the {key} has {len(text)} characters", f"Shorten it to at most {most}.")
+        raise line_error(page.lines[key], f"the {key} has {len(text)} characters", f"Shorten it to at most {most}.")
     return text
 
 
-def _taken(page: MarkdownPage, head: dict[str, Any]) -> dict[str, Any]:
+def _pop_own_fields(page: MarkdownPage, head: dict[str, Any]) -> dict[str, Any]:
     """Remove the fields below `metadata.holdfast` from the front matter, and return them."""
     kept, place = _mapping(head.get("metadata")), page.lines.get("metadata", 1)
     if kept is None:
-        raise wrong(place, "`metadata` is not a mapping", "Write `key: value` lines below it.")
+        raise line_error(place, "`metadata` is not a mapping", "Write `key: value` lines below it.")
     if "holdfast" not in kept:
         return {}
-    ours = _mapping(kept.pop("holdfast"))
-    if ours is None:
-        raise wrong(place, "`metadata.holdfast` is not a mapping", "Write `key: value` lines below it.")
-    if unknown := {key: value for key, value in ours.items() if key not in _OURS}:
+    own = _mapping(kept.pop("holdfast"))
+    if own is None:
+        raise line_error(place, "`metadata.holdfast` is not a mapping", "Write `key: value` lines below it.")
+    if unknown := {key: value for key, value in own.items() if key not in _OWN_KEYS}:
         kept["holdfast"] = unknown
     if kept:
         head["metadata"] = kept
     else:
         del head["metadata"]
-    return ours
+    return own
 
 
 def _version(head: Mapping[str, Any]) -> str:
@@ -248,29 +250,29 @@ def _version(head: Mapping[str, Any]) -> str:
     return str(said) if isinstance(said, str | int | float) and 0 < len(str(said)) <= MAX_VERSION else FIRST_VERSION
 
 
-def _own(page: MarkdownPage, ours: Mapping[str, Any], key: str, most: int) -> str | None:
-    said = ours.get(key)
+def _own_text(page: MarkdownPage, own: Mapping[str, Any], key: str, most: int) -> str | None:
+    said = own.get(key)
     if said is None:
         return None
     text = str(said) if isinstance(said, str | int | float) and not isinstance(said, bool) else ""
     if not text.strip() or len(text) > most:
         why = f"`metadata.holdfast.{key}` has the invalid value {said!r:.60}"
-        raise wrong(page.lines["metadata"], why, f"Use a string of 1 to {most} characters.")
+        raise line_error(page.lines["metadata"], why, f"Use a string of 1 to {most} characters.")
     return text
 
 
-def _names(page: MarkdownPage, ours: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    said: object = ours.get(key) or []
+def _names(page: MarkdownPage, own: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    said: object = own.get(key) or []
     if not isinstance(said, list) or not all(isinstance(each, str) and each for each in cast(list[Any], said)):
         why = f"`metadata.holdfast.{key}` is not a list of names"
-        raise wrong(page.lines["metadata"], why, f"Write `{key}: [orders, refunds]`.")
+        raise line_error(page.lines["metadata"], why, f"Write `{key}: [orders, refunds]`.")
     return tuple(dict.fromkeys(cast(list[str], said)))
 
 
-def _tools(page: MarkdownPage, ours: Mapping[str, Any]) -> Iterator[FolderTool]:
-    said: object = ours.get("tools") or []
+def _tools(page: MarkdownPage, own: Mapping[str, Any]) -> Iterator[FolderTool]:
+    said: object = own.get("tools") or []
     if not isinstance(said, list):
-        raise wrong(page.lines["metadata"], "`metadata.holdfast.tools` is not a list", "Write `tools: [track]`.")
+        raise line_error(page.lines["metadata"], "`metadata.holdfast.tools` is not a list", "Write `tools: [track]`.")
     for each in cast(list[Any], said):
         tool = {"name": each} if isinstance(each, str) else _mapping(each) or {}
         name, access, config = tool.get("name"), cast(Access | None, tool.get("access")), _mapping(tool.get("config"))
@@ -278,7 +280,7 @@ def _tools(page: MarkdownPage, ours: Mapping[str, Any]) -> Iterator[FolderTool]:
         if not known or config is None or not isinstance(name, str) or not name:
             why = f"`metadata.holdfast.tools` has the invalid entry {each!r:.100}"
             next = f"Write a name, or {{name: …, access: …}} with one of {', '.join(LEVELS)}."
-            raise wrong(page.lines["metadata"], why, next)
+            raise line_error(page.lines["metadata"], why, next)
         yield FolderTool(name, access, config)
 
 
@@ -287,7 +289,7 @@ def _mapping(value: object) -> dict[str, Any] | None:
     return {} if value is None else dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else None
 
 
-def _ours(skill: FolderSkill, rest: Mapping[str, Any]) -> dict[str, Any]:
+def _own_fields(skill: FolderSkill, rest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields below `metadata.holdfast`, without those that have their default."""
     said = {
         "name": None if folder_name(skill.name) == skill.name else skill.name,
@@ -295,12 +297,12 @@ def _ours(skill: FolderSkill, rest: Mapping[str, Any]) -> dict[str, Any]:
         "parent": skill.parent,
         "requires": list(skill.requires),
         "optional": list(skill.optional),
-        "tools": [_told(each) for each in skill.tools],
+        "tools": [_tool_entry(each) for each in skill.tools],
     }
     return {key: value for key, value in said.items() if value}
 
 
-def _told(tool: FolderTool) -> str | dict[str, Any]:
+def _tool_entry(tool: FolderTool) -> str | dict[str, Any]:
     if tool == FolderTool(tool.name):
         return tool.name
     said = {"name": tool.name, "access": tool.access, "config": dict(tool.config)}
@@ -309,7 +311,7 @@ def _told(tool: FolderTool) -> str | dict[str, Any]:
 
 def _load(folder: Path) -> FolderSkill:
     try:
-        found = dict(_walked(folder))
+        found = dict(_list_files(folder))
         check_files({name: status.st_size for name, status in found.items()})
         contents = {name: (folder / name).read_bytes() for name in found}
         runs = [name for name, status in found.items() if status.st_mode & stat.S_IXUSR]
@@ -323,7 +325,7 @@ def _load(folder: Path) -> FolderSkill:
         raise
 
 
-def _walked(folder: Path) -> Iterable[tuple[str, os.stat_result]]:
+def _list_files(folder: Path) -> Iterable[tuple[str, os.stat_result]]:
     """Yield the files of a folder and its subfolders. Links are refused."""
     for count, place in enumerate(_places(folder)):
         status = place.lstat()
@@ -337,7 +339,7 @@ def _walked(folder: Path) -> Iterable[tuple[str, os.stat_result]]:
 
 def _places(folder: Path) -> Iterator[Path]:
     for place in sorted(folder.iterdir()):
-        if place.name in _LEFT_OUT:
+        if place.name in _IGNORED:
             continue
         if place.is_dir() and not place.is_symlink():
             yield from _places(place)

@@ -47,13 +47,13 @@ def read_page(text: str) -> MarkdownPage:
     if found is None:
         begun = re.match(r"---[ \t]*\r?\n", text)
         why = "the front matter has no closing `---`" if begun else "there is no front matter"
-        raise wrong(1, why, "Begin the file with a line `---`, then `name:` and `description:`, then a line `---`.")
+        raise line_error(1, why, "Begin the file with a line `---`, then `name:` and `description:`, then `---`.")
     header = found["header"]
     if len(header) > MAX_HEADER:
-        raise wrong(1, f"the front matter has {len(header)} characters", f"Shorten it to at most {MAX_HEADER}.")
-    root = _composed(header)
+        raise line_error(1, f"the front matter has {len(header)} characters", f"Shorten it to at most {MAX_HEADER}.")
+    root = _compose_tree(header)
     if not isinstance(root, yaml.MappingNode):
-        raise wrong(2, "the front matter is not a mapping", "Write `name: …` and `description: …`, each on a line.")
+        raise line_error(2, "the front matter is not a mapping", "Write `name: …` and `description: …` on lines.")
     head = cast(dict[str, Any], _value(root))
     lines = {str(key.value): _line(key) for key, _ in _pairs(root)}
     return MarkdownPage(head, lines, text[found.end() :])
@@ -68,32 +68,32 @@ def write_page(head: Mapping[str, Any], text: str) -> str:
     return (page.replace("\n", "\r\n") if re.match(r"[^\n]*\r\n", text) else page) + text
 
 
-def wrong(line: int, why: str, next: str) -> InvalidInput:
+def line_error(line: int, why: str, next: str) -> InvalidInput:
     """Return the error for a line."""
     return InvalidInput(f"{FILE}:{line}: {why}", next=next, line=line)
 
 
-def _composed(header: str) -> yaml.Node | None:
+def _compose_tree(header: str) -> yaml.Node | None:
     """Parse a header into a tree. This is safe only after the checks for its depth and for aliases."""
     depth = 0
     try:
         for event in _parsed(header, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                raise wrong(_line(event), "YAML aliases are not allowed", "Replace the alias with its value.")
+                raise line_error(_line(event), "YAML aliases are not allowed", "Replace the alias with its value.")
             if isinstance(event, yaml.CollectionStartEvent | yaml.CollectionEndEvent):
                 depth += 1 if isinstance(event, yaml.CollectionStartEvent) else -1
             if depth > MAX_DEPTH:
-                raise wrong(
+                raise line_error(
                     _line(event), f"the front matter is nested more than {MAX_DEPTH} levels deep", "Flatten it."
                 )
         return _compose(header, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = " ".join(filter(None, (error.context, error.problem)))
-        raise wrong(2 if mark is None else mark.line + 2, f"invalid YAML, {why}", "Correct the line.") from None
+        raise line_error(2 if mark is None else mark.line + 2, f"invalid YAML, {why}", "Correct the line.") from None
     except yaml.YAMLError as error:
         why = str(error).partition("\n")[0]
-        raise wrong(2, f"invalid YAML, {why}", "Remove characters that are not printable text.") from None
+        raise line_error(2, f"invalid YAML, {why}", "Remove characters that are not printable text.") from None
 
 
 def _value(node: yaml.Node) -> Any:
@@ -101,10 +101,10 @@ def _value(node: yaml.Node) -> Any:
         read: dict[str, Any] = {}
         for key, value in _pairs(node):
             if not isinstance(key, yaml.ScalarNode):
-                raise wrong(_line(key), "a key is not a string", "Use strings as keys.")
+                raise line_error(_line(key), "a key is not a string", "Use strings as keys.")
             name = str(cast(object, key.value))
             if name in read:
-                raise wrong(_line(key), f"the key `{name:.60}` is there twice", "Remove one of them.")
+                raise line_error(_line(key), f"the key `{name:.60}` is there twice", "Remove one of them.")
             read[name] = _value(value)
         return read
     if isinstance(node, yaml.SequenceNode):

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.threads import run_in_thread
-from holdfast.skills.docstrings import described
+from holdfast.skills.docstrings import parse_docstring
 from holdfast.skills.parameters import normal
 from holdfast.skills.run import Run, begin_run
 from holdfast.skills.tool import LEVELS, LONGEST_TIMEOUT, MODES, Access, Mode, Tool
@@ -55,7 +55,7 @@ class Function:
         name = getattr(inner, "__qualname__", type(inner).__qualname__)
         return f"{getattr(inner, '__module__', '?')}:{name}"
 
-    def converted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Convert JSON arguments to the function's types. Raise msgspec.ValidationError if they do not fit."""
         try:
             values = msgspec.convert(dict(arguments), self.arguments)
@@ -68,9 +68,9 @@ class Function:
     async def run(self, run: Run, arguments: Mapping[str, Any], *, name: str) -> Any:
         """Call it in a run: an async function on the event loop, others in a separate thread with this name."""
         try:
-            values = self.converted(arguments)
+            values = self.convert(arguments)
         except msgspec.ValidationError as error:  # the caller checked them without the function
-            raise InvalidInput(unconverted(error)[1]) from None
+            raise InvalidInput(conversion_error(error)[1]) from None
         if self.run_argument is not None:
             values[self.run_argument] = run
         begin_run(run)
@@ -101,27 +101,27 @@ def tool_of(
     signature = _signature(named, function)
     _check(named, signature, timeout)
     if access not in LEVELS:
-        raise _refused(named, f"its access {access!r:.100} is unknown", f"Use one of {', '.join(LEVELS)}.")
+        raise _tool_error(named, f"its access {access!r:.100} is unknown", f"Use one of {', '.join(LEVELS)}.")
     if mode not in MODES:
-        raise _refused(named, f"its mode {mode!r:.100} is unknown", f"Use one of {', '.join(MODES)}.")
+        raise _tool_error(named, f"its mode {mode!r:.100} is unknown", f"Use one of {', '.join(MODES)}.")
     hints = _hints(named, inner)
     run_argument = next((each for each in signature.parameters if _is_run(hints.get(each))), None)
-    said = described(inspect.getdoc(inner) or "")
+    documentation = parse_docstring(inspect.getdoc(inner) or "")
     taken = [each for name, each in signature.parameters.items() if name != run_argument]
     takes_all: str | None = None
     if schema is not None:
-        schema = _checked(named, schema)
+        schema = _check_schema(named, schema)
         hints = {**{each.name: Any for each in taken}, **hints}
-        takes_all = _taker(named, [each.name for each in taken], schema)
+        takes_all = _parameter_of_all(named, [each.name for each in taken], schema)
     try:
         if takes_all is not None:
-            arguments = _whole(named, hints[takes_all])
+            arguments = _type_of_all(named, hints[takes_all])
         else:
-            fields = [_field(named, each, hints, said.parameters.get(each.name)) for each in taken]
+            fields = [_field(named, each, hints, documentation.parameters.get(each.name)) for each in taken]
             arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
         parameters = _schema(arguments) if schema is None else schema
     except (TypeError, ValueError) as error:
-        raise _refused(
+        raise _tool_error(
             named,
             f"its types have no JSON Schema ({str(error).partition(chr(10))[0]:.200})",
             "Use str, int, float, bool, list, dict, Literal, enums, dataclasses, TypedDict, datetime or UUID.",
@@ -129,7 +129,7 @@ def tool_of(
     declared = Function(function, arguments, run_argument, takes_all)
     return Tool(
         named,
-        said.text,
+        documentation.text,
         parameters,
         access=access,
         mode=mode,
@@ -141,16 +141,16 @@ def tool_of(
     )
 
 
-def _checked(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+def _check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     try:
         checked = normal(schema)
         checker_of(checked)
     except InvalidInput as error:
-        raise _refused(tool, f"its JSON Schema is invalid ({error.why})", "Correct the schema.") from None
+        raise _tool_error(tool, f"its JSON Schema is invalid ({error.why})", "Correct the schema.") from None
     return checked
 
 
-def _taker(tool: str, names: Sequence[str], schema: Mapping[str, Any]) -> str | None:
+def _parameter_of_all(tool: str, names: Sequence[str], schema: Mapping[str, Any]) -> str | None:
     """Return the parameter that gets all arguments, or None if each argument has its own."""
     properties = cast(Mapping[str, Any], schema.get("properties", {}))
     strange = [name for name in names if name not in properties]
@@ -158,26 +158,26 @@ def _taker(tool: str, names: Sequence[str], schema: Mapping[str, Any]) -> str | 
         return names[0]
     if strange:
         why = f"the schema has no property {strange[0]}, which the function takes"
-        raise _refused(tool, why, "Name its parameters like the properties, or let one parameter take all of them.")
+        raise _tool_error(tool, why, "Name its parameters like the properties, or let one parameter take all of them.")
     left = next((name for name in properties if name not in names), None)
     if left is not None:
         why = f"the schema has the property {left:.60}, which the function does not take"
-        raise _refused(tool, why, "Add a parameter for each property, or use one parameter that takes all of them.")
+        raise _tool_error(tool, why, "Add a parameter for each property, or use one parameter that takes all of them.")
     return None
 
 
-def _whole(tool: str, kind: Any) -> Any:
+def _type_of_all(tool: str, kind: Any) -> Any:
     """Return the type of all arguments together, if it accepts an object."""
     try:
         msgspec.convert({}, kind)
     except msgspec.ValidationError as error:
         if str(error).endswith("got `object`"):
             why = f"its only parameter does not take an object ({error!s:.100})"
-            raise _refused(tool, why, "Annotate it as a dict, a dataclass or a TypedDict.") from None
+            raise _tool_error(tool, why, "Annotate it as a dict, a dataclass or a TypedDict.") from None
     return kind
 
 
-def unconverted(error: msgspec.ValidationError) -> tuple[str, str]:
+def conversion_error(error: msgspec.ValidationError) -> tuple[str, str]:
     """Return the argument that was not converted, and the error in words for a model."""
     found = _UNCONVERTED.fullmatch(str(error))
     what, where = (found["what"], (found["path"] or "").lstrip(".")) if found else (str(error), "")
@@ -193,33 +193,33 @@ def _inner(function: Any) -> Any:
 
 def _signature(name: str, function: object) -> inspect.Signature:
     if not callable(function):
-        raise _refused(name, "it is not a function", "Use @app.tool on a function.")
+        raise _tool_error(name, "it is not a function", "Use @app.tool on a function.")
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):  # not written in Python
-        raise _refused(
+        raise _tool_error(
             name, "its signature is not available", "Wrap it in a Python function with named parameters."
         ) from None
 
 
 def _check(name: str, signature: inspect.Signature, timeout: float | None) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _refused(
+        raise _tool_error(
             name, "models do not accept this name", "Pass name= with 1 to 64 letters, digits, underscores and hyphens."
         )
     for each in signature.parameters.values():
         if each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL):
-            raise _refused(name, f"{each.name} cannot be passed by name", "Use named parameters only.")
+            raise _tool_error(name, f"{each.name} cannot be passed by name", "Use named parameters only.")
         if each.kind is each.VAR_KEYWORD:
-            raise _refused(
+            raise _tool_error(
                 name, f"**{each.name} does not say which arguments it takes", "Name each argument, or take a dict."
             )
         if not _PARAMETER.fullmatch(each.name):
-            raise _refused(
+            raise _tool_error(
                 name, f"models do not accept the argument name {each.name!r:.100}", "Use up to 64 ASCII letters."
             )
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout <= LONGEST_TIMEOUT):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _refused(name, f"its timeout {timeout!r:.100} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
+        raise _tool_error(name, f"its timeout {timeout!r:.100} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
 
 
 def _hints(name: str, function: Any) -> dict[str, Any]:
@@ -227,7 +227,9 @@ def _hints(name: str, function: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(of, include_extras=True)
     except (NameError, TypeError, AttributeError) as error:
-        raise _refused(name, f"its annotations cannot be read ({error})", "Define its types at module level.") from None
+        raise _tool_error(
+            name, f"its annotations cannot be read ({error})", "Define its types at module level."
+        ) from None
 
 
 def _field(
@@ -236,7 +238,7 @@ def _field(
     """Return a parameter as a field of the arguments. A default that is not a plain value stays in the function."""
     name, default = parameter.name, parameter.default
     if name not in hints:
-        raise _refused(tool, f"the parameter {name} has no type", f"Annotate it, for example {name}: str.")
+        raise _tool_error(tool, f"the parameter {name} has no type", f"Annotate it, for example {name}: str.")
     kind = _told(hints[name])
     if default is None:
         kind = kind | None
@@ -293,5 +295,5 @@ def _type_enums(schema: Any) -> None:
             _type_enums(found.get(name))
 
 
-def _refused(name: object, why: str, next: str) -> InvalidInput:
+def _tool_error(name: object, why: str, next: str) -> InvalidInput:
     return InvalidInput(f"the tool {name!r:.200} cannot be declared", why=why, next=next)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.llm.model import ToolSpec
-from holdfast.skills.overlays import Overlay, overlaid
+from holdfast.skills.overlays import Overlay, apply_configs
 from holdfast.skills.tool import Tool
 
 
@@ -31,5 +31,5 @@ class Offer:
 
 def offer_of(tool: Tool, *configs: Mapping[str, Any], skill: UUID | None = None) -> Offer:
     """Return a tool with the configs of skill and agent; a later config overrides an earlier one."""
-    shown, overlay = overlaid(tool, *configs)
+    shown, overlay = apply_configs(tool, *configs)
     return Offer(replace(shown, parameters=tool.parameters), shown, overlay, skill)

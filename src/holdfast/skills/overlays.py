@@ -48,7 +48,7 @@ class Overlay:
         return {**arguments, **missing, **deepcopy(dict(self.fixed))}
 
 
-def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
+def apply_configs(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
     """Return the tool as a model sees it, and the overlay of its calls. Later configs override earlier ones.
 
     Arguments that the tool does not have are ignored: an agent's config is for all tools of a skill. Defaults that the
@@ -56,11 +56,11 @@ def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
     model must not choose its value instead.
     """
     names = _names(tool)
-    fixed = {name: value for config in configs for name, value in _said(config, "arguments") if name in names}
+    fixed = {name: value for config in configs for name, value in _entries(config, "arguments") if name in names}
     defaults = {
         name: value
         for config in configs
-        for name, value in _said(config, "defaults")
+        for name, value in _entries(config, "defaults")
         if name in names and name not in fixed
     }
     if fixed or defaults:
@@ -71,7 +71,7 @@ def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
     approve = tool.approve or any(config.get("approve") is True for config in configs)
     if not fixed and not defaults and not timeouts and approve == tool.approve:
         return tool, Overlay()
-    parameters = _told(tool.parameters, fixed, defaults) if fixed or defaults else tool.parameters
+    parameters = _visible_schema(tool.parameters, fixed, defaults) if fixed or defaults else tool.parameters
     timeout = float(timeouts[-1]) if timeouts else tool.timeout
     return replace(tool, parameters=parameters, timeout=timeout, approve=approve), Overlay(fixed, defaults)
 
@@ -79,19 +79,19 @@ def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
 def check_config(config: object) -> dict[str, Any]:
     """Return a valid config. Raise InvalidInput with the reason for others."""
     if not isinstance(config, Mapping):
-        raise _refused("it is not an object")
-    said = cast(Config, config)
-    for key in said:
+        raise _config_error("it is not an object")
+    settings = cast(Config, config)
+    for key in settings:
         if key not in KEYS:
-            raise _refused(f"the key `{key!s:.60}` is unknown")
+            raise _config_error(f"the key `{key!s:.60}` is unknown")
     for key in ("arguments", "defaults"):
-        if not isinstance(said.get(key, {}), Mapping):
-            raise _refused(f"`{key}` is not an object")
-    if "timeout" in said and not _is_timeout(said["timeout"]):
-        raise _refused(f"`timeout` cannot be {said['timeout']!r:.60}; use seconds, up to {LONGEST_TIMEOUT:g}")
-    if not isinstance(said.get("approve", False), bool):
-        raise _refused(f"`approve` cannot be {said['approve']!r:.60}; use true or false")
-    return dict(said)
+        if not isinstance(settings.get(key, {}), Mapping):
+            raise _config_error(f"`{key}` is not an object")
+    if "timeout" in settings and not _is_timeout(settings["timeout"]):
+        raise _config_error(f"`timeout` cannot be {settings['timeout']!r:.60}; use seconds, up to {LONGEST_TIMEOUT:g}")
+    if not isinstance(settings.get("approve", False), bool):
+        raise _config_error(f"`approve` cannot be {settings['approve']!r:.60}; use true or false")
+    return dict(settings)
 
 
 def check_values(tool: Tool, config: Config, *, all: bool = False) -> None:
@@ -99,31 +99,31 @@ def check_values(tool: Tool, config: Config, *, all: bool = False) -> None:
     names = _names(tool)
     parts = checker_of(tool.parameters).parts()
     for key in ("arguments", "defaults"):
-        for name, value in _said(config, key):
+        for name, value in _entries(config, key):
             if name not in names and all:
                 there = ", ".join(names) or "none"
-                raise _refused(f"the tool {tool.name} has no argument `{name:.60}`; its arguments: {there:.300}")
+                raise _config_error(f"the tool {tool.name} has no argument `{name:.60}`; its arguments: {there:.300}")
             if name in names and not parts.fits(below("", "properties", name), value):
-                raise _refused(f"`{key}.{name:.60}` does not match the schema of the tool {tool.name}")
+                raise _config_error(f"`{key}.{name:.60}` does not match the schema of the tool {tool.name}")
 
 
-def _told(schema: Mapping[str, Any], fixed: Collection[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _visible_schema(schema: Mapping[str, Any], fixed: Collection[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema without the fixed arguments and with the defaults."""
     properties = {
         name: _with_default(each, defaults[name]) if name in defaults else each
         for name, each in schema["properties"].items()
         if name not in fixed
     }
-    told = {**schema, "properties": properties}
+    visible = {**schema, "properties": properties}
     required = [name for name in schema.get("required", ()) if name not in fixed and name not in defaults]
-    told.pop("required", None)
+    visible.pop("required", None)
     # The model could never satisfy a keyword that mentions an argument which it does not see.
-    hidden = [key for key in _TOGETHER if key in told and _mentions(told[key], fixed)]
+    hidden = [key for key in _TOGETHER if key in visible and _mentions(visible[key], fixed)]
     for key in hidden:
-        del told[key]
+        del visible[key]
     if hidden:
-        told.setdefault("additionalProperties", True)
-    return {**told, "required": required} if required else told
+        visible.setdefault("additionalProperties", True)
+    return {**visible, "required": required} if required else visible
 
 
 def _with_default(schema: Any, default: Any) -> dict[str, Any]:
@@ -134,8 +134,8 @@ def _with_default(schema: Any, default: Any) -> dict[str, Any]:
 
 def _mentions(value: Any, names: Collection[str]) -> bool:
     if isinstance(value, Mapping):
-        said = cast(Mapping[str, Any], value)
-        return any(key in names or _mentions(each, names) for key, each in said.items())
+        settings = cast(Mapping[str, Any], value)
+        return any(key in names or _mentions(each, names) for key, each in settings.items())
     if isinstance(value, list):
         return any(_mentions(each, names) for each in cast(list[Any], value))
     return isinstance(value, str) and value in names
@@ -145,16 +145,16 @@ def _names(tool: Tool) -> tuple[str, ...]:
     return tuple(tool.parameters.get("properties", {}))
 
 
-def _said(config: Config, key: str) -> list[tuple[str, Any]]:
-    said = config.get(key)
-    return list(cast(Mapping[str, Any], said).items()) if isinstance(said, Mapping) else []
+def _entries(config: Config, key: str) -> list[tuple[str, Any]]:
+    settings = config.get(key)
+    return list(cast(Mapping[str, Any], settings).items()) if isinstance(settings, Mapping) else []
 
 
 def _is_timeout(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_TIMEOUT
 
 
-def _refused(why: str) -> InvalidInput:
+def _config_error(why: str) -> InvalidInput:
     return InvalidInput(
         "the config of the skill is invalid",
         why=why,

@@ -29,7 +29,7 @@ PERMISSIONS_SCHEMA: Mapping[str, Any] = {
 }
 
 
-def permits(access: Access, level: Access, permissions: Mapping[str, Any], agent: str) -> str:
+def refusal_reason(access: Access, level: Access, permissions: Mapping[str, Any], agent: str) -> str:
     """Return why an agent may not call a tool that needs `access` by a skill that grants `level`, or an empty text."""
     if _rank(level) < _rank(access):
         return f"it requires the access {access}, and the skill grants only {level:.40}. Continue without it."
@@ -53,7 +53,7 @@ def cap_of(permissions: Mapping[str, Any], agent: str) -> str | None:
     return said if isinstance(said, str) and said in CAPS else NONE
 
 
-def opens(access: Access, permissions: Mapping[str, Any]) -> bool:
+def allows_users(access: Access, permissions: Mapping[str, Any]) -> bool:
     """Whether users may directly call a tool that needs `access`."""
     return _rank(str(permissions.get("users", NONE))) >= _rank(access)
 
@@ -61,19 +61,19 @@ def opens(access: Access, permissions: Mapping[str, Any]) -> bool:
 def check_permissions(permissions: object) -> dict[str, Any]:
     """Return valid permissions of a tool. Raise InvalidInput with the reason for others."""
     if not isinstance(permissions, Mapping):
-        raise _refused("they are not an object")
+        raise _permissions_error("they are not an object")
     said = cast(Mapping[str, Any], permissions)
     unknown = [str(key) for key in said if key not in PERMISSIONS_SCHEMA["properties"]]
     if unknown:
-        raise _refused(f"the key `{unknown[0]:.60}` is unknown")
+        raise _permissions_error(f"the key `{unknown[0]:.60}` is unknown")
     agents: object = said.get("agents", {})
     if not isinstance(agents, Mapping):
-        raise _refused("`agents` is not an object")
+        raise _permissions_error("`agents` is not an object")
     caps = {f"agents.{name:.60}": cap for name, cap in cast(Mapping[str, object], agents).items()}
     caps |= {key: said[key] for key in ("default", "users") if key in said}
     for place, cap in caps.items():
         if cap not in CAPS:
-            raise _refused(f"the value {cap!r:.60} of `{place}` is unknown")
+            raise _permissions_error(f"the value {cap!r:.60} of `{place}` is unknown")
     return dict(said)
 
 
@@ -82,7 +82,7 @@ def _rank(level: str) -> int:
     return CAPS.index(level) if level in CAPS else 0
 
 
-def _refused(why: str) -> InvalidInput:
+def _permissions_error(why: str) -> InvalidInput:
     form = '{"default": "read", "agents": {"support": "execute"}, "users": "read"}'
     return InvalidInput(
         "the permissions of the tool are invalid",

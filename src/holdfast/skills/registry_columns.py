@@ -13,7 +13,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.text import store
 from holdfast.skills.parameters import ParameterRow, normal, parameters_of
 from holdfast.skills.registry_terms import terms_of
-from holdfast.skills.service import wrong_method
+from holdfast.skills.service import method_error
 from holdfast.skills.tool import KINDS, LEVELS, LONGEST_TIMEOUT, MODES, RESERVED, Tool
 from holdfast.skills.validators import checker_of
 
@@ -39,7 +39,7 @@ _PARAMETER = tuple(field.name for field in fields(ParameterRow))
 _SCRIPTS = ("python", "javascript", "bash")
 
 
-def checked_text(what: str, field: str, text: object, longest: int, *, empty: bool = True) -> str:
+def check_text(what: str, field: str, text: object, longest: int, *, empty: bool = True) -> str:
     """Return a text that fits a column. `what` and `field` name it in the error."""
     if not isinstance(text, str):
         raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is not a string", next="Pass a string.")
@@ -55,10 +55,10 @@ def checked_text(what: str, field: str, text: object, longest: int, *, empty: bo
     return text
 
 
-def checked_skill_name(name: object) -> str:
+def check_skill_name(name: object) -> str:
     """Return a valid name of a skill: one line, without surrounding whitespace."""
     what = f"the skill {name!r:.200}"
-    text = checked_text(what, "name", name, MAX_NAME, empty=False)
+    text = check_text(what, "name", name, MAX_NAME, empty=False)
     if text != text.strip() or any(unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") for each in text):
         raise InvalidInput(
             f"{what} cannot be stored",
@@ -68,7 +68,7 @@ def checked_skill_name(name: object) -> str:
     return text
 
 
-def checked_object(what: str, field: str, value: object) -> dict[str, Any]:
+def check_object(what: str, field: str, value: object) -> dict[str, Any]:
     """Return a JSON object; refuse other values."""
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is not an object", next="Pass a JSON object.")
@@ -78,10 +78,10 @@ def checked_object(what: str, field: str, value: object) -> dict[str, Any]:
 def check_tool(tool: Tool) -> None:
     """Refuse a tool that could not be called, with the reason."""
     what = f"the tool {tool.name!r:.200}"
-    wrong = _wrong(tool)
+    wrong = _find_error(tool)
     if wrong is not None:
         raise InvalidInput(f"{what} cannot be stored", why=wrong[0], next=wrong[1])
-    checked_text(what, "description", tool.description, MAX_DESCRIPTION)
+    check_text(what, "description", tool.description, MAX_DESCRIPTION)
     try:
         checker_of(normal(tool.parameters))
     except InvalidInput as error:
@@ -121,7 +121,7 @@ def imported_item(imported: "ImportedTool") -> dict[str, Any]:
     return item
 
 
-def _wrong(tool: Tool) -> tuple[str, str] | None:
+def _find_error(tool: Tool) -> tuple[str, str] | None:
     """Return what is wrong with a tool and how to fix it, or None."""
     if not isinstance(tool.name, str) or not _TOOL_NAME.fullmatch(tool.name):  # pyright: ignore[reportUnnecessaryIsInstance]
         return "models do not accept this name", "Use 1 to 64 letters, digits, underscores and hyphens."
@@ -134,7 +134,7 @@ def _wrong(tool: Tool) -> tuple[str, str] | None:
             return f"its {field} {value!r:.100} is unknown", f"Use one of {', '.join(map(str, filter(None, known)))}."
     if not isinstance(tool.parameters, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         return "the JSON Schema of its arguments is not an object", "Pass a JSON Schema, such as {}."
-    if tool.service is not None and (wrong := wrong_method(tool.service)) is not None:
+    if tool.service is not None and (wrong := method_error(tool.service)) is not None:
         return wrong
     timeout = tool.timeout
     if timeout is not None and not (_is_number(timeout) and 0 < timeout <= LONGEST_TIMEOUT):
@@ -142,10 +142,10 @@ def _wrong(tool: Tool) -> tuple[str, str] | None:
     for field in ("idempotent", "approve"):
         if not isinstance(getattr(tool, field), bool):
             return f"`{field}` is not a boolean", "Use true or false."
-    return _wrong_request(tool) if tool.kind in ("rest", "graphql") else _wrong_reference(tool)
+    return _request_error(tool) if tool.kind in ("rest", "graphql") else _reference_error(tool)
 
 
-def _wrong_request(tool: Tool) -> tuple[str, str] | None:
+def _request_error(tool: Tool) -> tuple[str, str] | None:
     request = tool.request
     if request is None or not request.url or not request.method:
         return f"a {tool.kind} tool requires a method and an endpoint", "Pass both."
@@ -158,7 +158,7 @@ def _wrong_request(tool: Tool) -> tuple[str, str] | None:
     return None
 
 
-def _wrong_reference(tool: Tool) -> tuple[str, str] | None:
+def _reference_error(tool: Tool) -> tuple[str, str] | None:
     needs = {"function": "reference", "java": "reference", "mcp_server": "server"}.get(tool.kind, "script")
     if not tool.reference:
         return f"a {tool.kind} tool requires a {needs}", f"Pass its {needs}."

@@ -36,7 +36,7 @@ NO_MODEL = ""  # value of `embedded` for a language without a model
 CHANNEL = "holdfast_registry"  # functions/registry.sql notifies it at each revision
 LANGUAGES: tuple[Language, ...] = ("en", "zh", "other")
 
-Made = tuple[Row, str | None, Vector | None]  # an entry as it was read, the model of its vector, the vector
+Indexed = tuple[Row, str | None, Vector | None]  # an entry as it was read, the model of its vector, the vector
 
 _JOINTS = re.compile(r"[_-]+|(?<=[a-z0-9])(?=[A-Z])")
 
@@ -55,7 +55,7 @@ class RegistryIndexer(NotifiedJob):
         super().__init__(NAME, postgres=postgres, channel=CHANNEL, pause=EVERY, first=FIRST, gather=GATHER)
         self._embeddings = embeddings
         self._id = uuid7()
-        self._at_it = asyncio.Lock()
+        self._running = asyncio.Lock()
         self._next = EVERY  # seconds until the next run
         self._refused: dict[UUID, float] = {}  # by id: until when it is not tried again
 
@@ -64,7 +64,7 @@ class RegistryIndexer(NotifiedJob):
 
         Tenants on which another process holds the lease are left out.
         """
-        async with self._at_it:
+        async with self._running:
             self._next = EVERY
             self._refused = {id: until for id, until in self._refused.items() if until > time.monotonic()}
             kept = await self._kept_models()
@@ -73,7 +73,7 @@ class RegistryIndexer(NotifiedJob):
 
             async def turn(tenant: TenantId) -> int:
                 held.add(tenant)
-                return await self._turn(self._postgres.tenant(tenant), kept)
+                return await self._index_batch(self._postgres.tenant(tenant), kept)
 
             try:
                 return await in_turns([row["id"] for row in rows], turn, name=NAME)
@@ -92,7 +92,7 @@ class RegistryIndexer(NotifiedJob):
         arrived = self._embeddings.arrived
         return [] if arrived.is_set() else [arrived]
 
-    async def _turn(self, database: Database, kept: list[str] | None) -> int:
+    async def _index_batch(self, database: Database, kept: list[str] | None) -> int:
         """Index a batch of a tenant. Return how many entries it settled; 0: there is nothing more to do now."""
         if not await database.run(sql("lease_registry_indexing"), self._id, LEASE):
             self._next = min(self._next, LEASE.total_seconds())
@@ -108,7 +108,7 @@ class RegistryIndexer(NotifiedJob):
         rows = await database.all(sql("unembedded_entries"), kept, list(self._refused), TOGETHER)
         texts = [text_of(restore(row["name"]), restore(row["description"])) for row in rows]
         languages: list[Language] = [language_of(text) for text in texts]
-        made: list[Made] = []
+        results: list[Indexed] = []
         refused = 0
         for row, language, vector in zip(
             rows, languages, await self._embeddings.vectors(texts, languages), strict=True
@@ -119,14 +119,14 @@ class RegistryIndexer(NotifiedJob):
                 self._refused[row["id"]] = time.monotonic() + pause
                 refused += 1
             else:
-                made.append((row, NO_MODEL if model is None else bare(model), vector))
-        return refused + await self._write(database, made)
+                results.append((row, NO_MODEL if model is None else plain_model(model), vector))
+        return refused + await self._write(database, results)
 
-    async def _write(self, database: Database, made: Sequence[Made]) -> int:
+    async def _write(self, database: Database, results: Sequence[Indexed]) -> int:
         """Write the terms and vectors of entries that are unchanged. Return their number."""
         written = 0
         for kind in ("skill", "tool"):
-            some = [each for each in made if each[0]["kind"] == kind]
+            some = [each for each in results if each[0]["kind"] == kind]
             if some:
                 written += len(await database.value(
                     sql("index_entries"), kind,
@@ -149,16 +149,16 @@ class RegistryIndexer(NotifiedJob):
         ours = {language: self._embeddings.model(language) for language in LANGUAGES}
         if {row["language"]: row["model"] for row in rows} != ours or not self._can_embed():
             return None
-        return [NO_MODEL if model is None else bare(model) for model in ours.values()]
+        return [NO_MODEL if model is None else plain_model(model) for model in ours.values()]
 
 
 def text_of(name: str, description: str) -> str:
     """Return the text to embed: the name in words, and the description."""
-    said = _JOINTS.sub(" ", name).strip()
-    return f"{said}: {description}" if description.strip() else said
+    words = _JOINTS.sub(" ", name).strip()
+    return f"{words}: {description}" if description.strip() else words
 
 
-def bare(model: str) -> str:
+def plain_model(model: str) -> str:
     """Return a model's plain name: these vectors do not include a previous turn."""
     return model.removesuffix(WITH_PREVIOUS)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.completers import Completer, Completing, completers_of
-from holdfast.skills.function_tools import Function, tool_of, unconverted
+from holdfast.skills.function_tools import Function, conversion_error, tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 from holdfast.skills.uri_templates import UriTemplate
@@ -82,7 +82,7 @@ def fitted(function: Function, values: Mapping[str, str]) -> dict[str, Any]:
     try:
         found = msgspec.convert(dict(values), function.arguments, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidInput(unconverted(error)[1]) from None
+        raise InvalidInput(conversion_error(error)[1]) from None
     plain = msgspec.to_builtins(found)
     return {name: plain[name] for name in values}
 

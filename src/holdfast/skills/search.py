@@ -17,7 +17,7 @@ from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.catalog import Catalogs
 from holdfast.skills.disclosure import Catalog, refusal
-from holdfast.skills.registry_indexer import bare
+from holdfast.skills.registry_indexer import plain_model
 from holdfast.skills.registry_terms import in_name
 
 FoundKind = Literal["skill", "tool"]
@@ -137,7 +137,7 @@ class RegistrySearch:
 
     def _model_of(self, language: Language) -> str | None:
         model = self._embeddings.model(language)
-        return None if model is None else bare(model)
+        return None if model is None else plain_model(model)
 
     def _lack(self, query: str, vectors: Mapping[str, bytes]) -> str:
         own = self._model_of(language_of(query))

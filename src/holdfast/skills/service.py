@@ -31,9 +31,9 @@ def service_of(
     access: Access = "execute",
 ) -> Tool:
     """Return the tool of a function that serves a method. `schema` describes its params; default: its signature."""
-    wrong = wrong_method(method)
+    wrong = method_error(method)
     if wrong is not None:
-        raise _refused(method, *wrong)
+        raise _declaration_error(method, *wrong)
     tool = tool_of(
         function,
         name=name_of(method) if name is None else name,
@@ -46,7 +46,7 @@ def service_of(
     return replace(tool, service=method)
 
 
-def wrong_method(method: object) -> tuple[str, str] | None:
+def method_error(method: object) -> tuple[str, str] | None:
     """Return what is wrong with a method and how to fix it, or None."""
     if not isinstance(method, str) or not _METHOD.fullmatch(method) or not method.isprintable():
         next = "Write `host/service/action/version`: four parts, without spaces."
@@ -64,5 +64,5 @@ def name_of(method: str) -> str:
     return f"{name[: MAX_NAME - HASH - 1]}_{hashlib.sha256(method.encode()).hexdigest()[:HASH]}"
 
 
-def _refused(method: object, why: str, next: str) -> InvalidInput:
+def _declaration_error(method: object, why: str, next: str) -> InvalidInput:
     return InvalidInput(f"the service {method!r:.200} cannot be declared", why=why, next=next)

@@ -18,15 +18,15 @@ from holdfast.skills.registry_columns import (
     MAX_INSTRUCTIONS,
     MAX_LABEL,
     MAX_SKILL_DESCRIPTION,
-    checked_object,
-    checked_skill_name,
-    checked_text,
+    check_object,
+    check_skill_name,
+    check_text,
 )
 from holdfast.skills.registry_terms import terms_of
 from holdfast.skills.runnable_kinds import check_runnable
 from holdfast.skills.skill import Assignment, Skill, SkillContent, SkillDependency, SkillFile, ToolLink
 from holdfast.skills.tool import LEVELS, Access
-from holdfast.skills.tools import Tools, by_of, check_limit, declared_next, unknown_tool
+from holdfast.skills.tools import Tools, advice_for_declared, author_of, check_limit, unknown_tool
 
 LARGEST_NUMBER = 2**31 - 1  # of a priority or a sequence
 
@@ -70,13 +70,13 @@ class Skills:
         if active is not UNSET:
             given["active"] = bool(active)
         if front_matter is not None:
-            given["front_matter"] = checked_object(f"the skill {name}", "front matter", front_matter)
-        row = await self._one("put_skill", store(name), given, *file_columns(name, files), version, by_of(by))
+            given["front_matter"] = check_object(f"the skill {name}", "front matter", front_matter)
+        row = await self._one("put_skill", store(name), given, *file_columns(name, files), version, author_of(by))
         match row["outcome"]:
             case "parent":
                 raise unknown_skill(parent or "")
             case "circle":
-                raise circle([name, *map(restore, row["names"])], "is part of")
+                raise cycle_error([name, *map(restore, row["names"])], "is part of")
             case "conflict" if version is None:
                 raise AlreadyExists(
                     f"the skill {name} already exists", next=f"Pass its version, {row['version']}, to change it."
@@ -114,7 +114,7 @@ class Skills:
 
     async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
         """Remove a skill, also from its agents. Refuse if other skills need it or are parts of it."""
-        row = await self._one("remove_skill", store(name), version, by_of(by))
+        row = await self._one("remove_skill", store(name), version, author_of(by))
         if row["outcome"] == "needed":
             parts, dependents = ([restore(each) for each in row[column]] for column in ("parts", "dependents"))
             reasons = [f"{each} is part of it" for each in parts] + [f"{each} needs it" for each in dependents]
@@ -129,7 +129,7 @@ class Skills:
 
     async def activate(self, name: str, active: bool, *, version: int | None = None, by: str = "") -> Skill:
         """Activate or deactivate a skill of any origin."""
-        row = await self._one("activate_skill", store(name), bool(active), version, by_of(by))
+        row = await self._one("activate_skill", store(name), bool(active), version, author_of(by))
         _refuse(row, name, version, "Change")
         return await self.get(name)
 
@@ -154,8 +154,8 @@ class Skills:
             if tool not in known:
                 raise unknown_tool(tool)
             check_values(known[tool], config, all=True)
-        given = _said(access_level=access, config=config, active=active)
-        row = await self._one("link_tool", store(skill), store(tool), given, version, by_of(by))
+        given = _given_fields(access_level=access, config=config, active=active)
+        row = await self._one("link_tool", store(skill), store(tool), given, version, author_of(by))
         if row["outcome"] == "missing":
             raise unknown_skill(skill) if row["absent"] == "skill" else unknown_tool(tool)
         _refuse_stale(row, f"the link of the skill {skill} to the tool {tool}", version)
@@ -176,12 +176,12 @@ class Skills:
         by: str = "",
     ) -> SkillDependency:
         """Make a skill depend on another one, loaded with it, or only on request if it is not `required`."""
-        given = _said(required=required, active=active)
-        row = await self._one("link_need", store(skill), store(on), given, version, by_of(by))
+        given = _given_fields(required=required, active=active)
+        row = await self._one("link_need", store(skill), store(on), given, version, author_of(by))
         if row["outcome"] == "missing":
             raise unknown_skill(skill if row["absent"] == "skill" else on)
         if row["outcome"] == "circle":
-            raise circle([skill, *map(restore, row["names"])], "needs")
+            raise cycle_error([skill, *map(restore, row["names"])], "needs")
         _refuse_stale(row, f"that the skill {skill} needs {on}", version)
         return next(need for need in await self.needs(skill) if need.on == on)
 
@@ -211,8 +211,8 @@ class Skills:
             links = await self.tools_of(skill)
             for tool in (await self._tools.by_names(link.tool for link in links)).values():
                 check_values(tool, config)
-        given = _said(config=config, priority=priority, sequence_id=sequence, active=active)
-        row = await self._one("assign_skill", stored_name("agent", agent), store(skill), given, version, by_of(by))
+        given = _given_fields(config=config, priority=priority, sequence_id=sequence, active=active)
+        row = await self._one("assign_skill", stored_name("agent", agent), store(skill), given, version, author_of(by))
         if row["outcome"] == "missing":
             raise unknown_agent(agent) if row["absent"] == "agent" else unknown_skill(skill)
         _refuse_stale(row, f"the assignment of the skill {skill} to the agent {agent}", version)
@@ -255,7 +255,7 @@ class Skills:
         return [_skill(row) for row in await self._database.all(sql("list_skills"), store(after or ""), limit, active)]
 
     async def _unlink(self, kind: str, absent: str, owner: str, other: str, version: int | None, by: str) -> None:
-        row = await self._one("unlink", kind, store(owner), store(other), version, by_of(by))
+        row = await self._one("unlink", kind, store(owner), store(other), version, author_of(by))
         if row["outcome"] == "missing":
             raise NotFound(absent, next="`holdfast skills show NAME` lists what a skill has, and who has it.")
         _refuse_stale(row, f"the link between {owner} and {other}", version)
@@ -273,14 +273,14 @@ class Skills:
 
 def skill_item(name: str, description: str | UnsetType, instructions: str, label: str | UnsetType) -> dict[str, Any]:
     """Return the given columns of a skill. Raise InvalidInput with the reason if it cannot be stored."""
-    checked_skill_name(name)
+    check_skill_name(name)
     what = f"the skill {name}"
-    item: dict[str, Any] = {"content_markdown": checked_text(what, "instructions", instructions, MAX_INSTRUCTIONS)}
+    item: dict[str, Any] = {"content_markdown": check_text(what, "instructions", instructions, MAX_INSTRUCTIONS)}
     if description is not UNSET:
-        item["description"] = checked_text(what, "description", description, MAX_SKILL_DESCRIPTION)
+        item["description"] = check_text(what, "description", description, MAX_SKILL_DESCRIPTION)
         item["terms"] = terms_of(name, description)
     if label is not UNSET:
-        item["version"] = checked_text(what, "label", label, MAX_LABEL, empty=False)
+        item["version"] = check_text(what, "label", label, MAX_LABEL, empty=False)
     return item
 
 
@@ -305,7 +305,7 @@ def file_columns(
     )
 
 
-def _said(**columns: object) -> dict[str, Any]:
+def _given_fields(**columns: object) -> dict[str, Any]:
     """Return the columns of a link that are given."""
     return {name: value for name, value in columns.items() if value is not UNSET}
 
@@ -348,14 +348,14 @@ def unknown_agent(name: str) -> NotFound:
     return NotFound(f"there is no agent {name!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them.")
 
 
-def circle(way: Sequence[str], verb: str) -> InvalidInput:
+def cycle_error(cycle: Sequence[str], verb: str) -> InvalidInput:
     """Return the error for a cycle of skills; `way` begins and ends with the same skill."""
-    told = ", ".join(f"{one} {verb} {other}" for one, other in pairwise(way))
+    links = ", ".join(f"{one} {verb} {other}" for one, other in pairwise(cycle))
     return InvalidInput(
-        f"the skill {way[0]} cannot be stored" if verb != "needs" else f"the skill {way[0]} cannot need {way[1]}",
-        why=f"that would be a cycle: {told}"[:2000],
+        f"the skill {cycle[0]} cannot be stored" if verb != "needs" else f"the skill {cycle[0]} cannot need {cycle[1]}",
+        why=f"that would be a cycle: {links}"[:2000],
         next="Remove one of these links first.",
-        circle=list(way),
+        circle=list(cycle),
     )
 
 
@@ -366,7 +366,7 @@ def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
         case "missing":
             refusal = unknown_skill(name)
         case "code":
-            refusal = AlreadyExists(f"an app declares the skill {name}", next=declared_next(verb))
+            refusal = AlreadyExists(f"an app declares the skill {name}", next=advice_for_declared(verb))
         case "conflict":
             refusal = Conflict(f"the skill {name} has changed", expected=version or 0, current=row["version"])
         case _:

@@ -15,12 +15,12 @@ from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.parameters import ParameterRow, schema_of
-from holdfast.skills.permissions import check_permissions, permits
+from holdfast.skills.permissions import check_permissions, refusal_reason
 from holdfast.skills.registry_columns import (
     MAX_BY,
     MAX_LABEL,
+    check_text,
     check_tool,
-    checked_text,
     imported_item,
     tool_item,
 )
@@ -137,7 +137,7 @@ class Tools:
         if permissions is not None:
             given["permissions"] = check_permissions(permissions)
             await self._check_agents(given["permissions"], entry.permissions if entry else {})
-        row = await self._one("put_tool", name, given, version, by_of(by))
+        row = await self._one("put_tool", name, given, version, author_of(by))
         if row["outcome"] == "conflict" and version is None:
             raise AlreadyExists(
                 f"the tool {name} already exists", next=f"Pass its version, {row['version']}, to change it."
@@ -169,7 +169,7 @@ class Tools:
             name: tool
             for name, tool in found.items()
             if can_run(tool.kind, tool.mode, self.runs)
-            and not permits(tool.access, tool.access, rows[name]["permissions"], agent)
+            and not refusal_reason(tool.access, tool.access, rows[name]["permissions"], agent)
         }
 
     async def current(self, id: UUID) -> Tool | None:
@@ -198,7 +198,7 @@ class Tools:
 
     async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
         """Remove a tool, also from the skills that have it."""
-        row = await self._one("remove_tool", store(name), version, by_of(by))
+        row = await self._one("remove_tool", store(name), version, author_of(by))
         _refuse(row, name, version, "Remove")
 
     async def activate(self, name: str, active: bool, *, version: int | None = None, by: str = "") -> ToolEntry:
@@ -209,9 +209,9 @@ class Tools:
         self, name: str, permissions: Mapping[str, Any], *, version: int | None = None, by: str = ""
     ) -> ToolEntry:
         """Set the permissions of a tool of any origin (see skills/permissions.py)."""
-        said = check_permissions(permissions)
-        await self._check_agents(said, (await self.get(name)).permissions)
-        return await self._administer(name, {"permissions": said}, version, by)
+        checked = check_permissions(permissions)
+        await self._check_agents(checked, (await self.get(name)).permissions)
+        return await self._administer(name, {"permissions": checked}, version, by)
 
     async def store_all(
         self, source_id: UUID, tools: Sequence["ImportedTool"], *, by: str = "", tx: Transaction | None = None
@@ -222,13 +222,13 @@ class Tools:
         source's name is put before it. Tools that the source no longer has are removed, or deactivated if a skill or an
         agent uses them or an administrator has changed them.
         """
-        _refuse_twins(tools)
+        _refuse_duplicates(tools)
         operations, names = [store(each.operation) for each in tools], [each.tool.name for each in tools]
         items = await run_in_thread(
             lambda: [dumps(imported_item(each)) for each in tools], name="holdfast tools"
         )  # takes a second for a thousand tools
         run = await self._database.within(tx)
-        rows = await run.all(sql("store_tools"), source_id, operations, names, items, by_of(by))
+        rows = await run.all(sql("store_tools"), source_id, operations, names, items, author_of(by))
         became: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "same": [], "deactivated": []}
         for row in rows:
             became[row["change"]].append(row["name"])
@@ -260,7 +260,7 @@ class Tools:
             )
 
     async def _administer(self, name: str, given: Mapping[str, Any], version: int | None, by: str) -> ToolEntry:
-        row = await self._one("administer_tool", store(name), given, version, by_of(by))
+        row = await self._one("administer_tool", store(name), given, version, author_of(by))
         _refuse(row, name, version, "Change")
         return await self.get(name)
 
@@ -295,12 +295,12 @@ def tool_of_row(row: Mapping[str, Any]) -> Tool:
     kind: Kind = row["implementation_type"]
     source: str | None = row["source"]
     rows = [ParameterRow(**each) for each in row["parameters"] if _is_readable(each["validation_schema"])]
-    request = _converted(row["request"], RequestTemplate)
+    request = _convert(row["request"], RequestTemplate)
     if request is None and row["api_endpoint"] and row["api_method"]:
         request = RequestTemplate(row["api_method"].upper(), row["api_endpoint"])
     backend = None
     if source is not None:
-        backend = msgspec.structs.replace(_converted(row["backend"], Backend) or Backend(), source=source)
+        backend = msgspec.structs.replace(_convert(row["backend"], Backend) or Backend(), source=source)
     return Tool(
         row["name"],
         row["description"],
@@ -340,12 +340,12 @@ def check_limit(limit: int) -> None:
         raise InvalidInput(f"the limit {limit} is out of range", next=f"Use 1 to {MAX_LISTED}.")
 
 
-def by_of(by: str) -> str:
+def author_of(by: str) -> str:
     """Return the author of a change, shortened to fit the column."""
     return store(by)[:MAX_BY]
 
 
-def declared_next(verb: str) -> str:
+def advice_for_declared(verb: str) -> str:
     """Return the advice for a tool or skill that an app declares."""
     if verb != "Remove":
         return f"{verb} it in the app."
@@ -354,14 +354,14 @@ def declared_next(verb: str) -> str:
 
 def _texts(name: str, **columns: str | UnsetType) -> dict[str, str]:
     """Return the given texts of a tool that people read."""
-    said = {
+    limits = {
         "version": ("label", MAX_LABEL, False),
         "display_name": ("display name", MAX_SHOWN_NAME, True),
         "app_name": ("app name", MAX_SHOWN_NAME, True),
     }
     return {
-        column: checked_text(f"the tool {name}", field, text, longest, empty=empty)
-        for column, (field, longest, empty) in said.items()
+        column: check_text(f"the tool {name}", field, text, longest, empty=empty)
+        for column, (field, longest, empty) in limits.items()
         if (text := columns[column]) is not UNSET
     }
 
@@ -379,7 +379,7 @@ def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
         case "missing":
             refusal = unknown_tool(name)
         case "code":
-            refusal = AlreadyExists(f"an app declares the tool {name}", next=declared_next(verb))
+            refusal = AlreadyExists(f"an app declares the tool {name}", next=advice_for_declared(verb))
         case "source":
             source = row["source"]
             refusal = AlreadyExists(
@@ -393,7 +393,7 @@ def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
     raise refusal
 
 
-def _refuse_twins(tools: Sequence["ImportedTool"]) -> None:
+def _refuse_duplicates(tools: Sequence["ImportedTool"]) -> None:
     for what, names in (
         ("operation", [each.operation for each in tools]),
         ("name", [each.tool.name for each in tools]),
@@ -416,7 +416,7 @@ def _is_readable(validation_schema: Any) -> bool:
     return validation_schema is None or isinstance(validation_schema, dict | bool)
 
 
-def _converted(value: Any, kind: type[Stored]) -> Stored | None:
+def _convert(value: Any, kind: type[Stored]) -> Stored | None:
     try:
         return None if value is None else msgspec.convert(value, kind)
     except msgspec.ValidationError:

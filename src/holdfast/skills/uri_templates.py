@@ -23,7 +23,7 @@ class UriTemplate:
     text: str
 
     def __post_init__(self) -> None:
-        wrong = _wrong(self.text)
+        wrong = _find_error(self.text)
         if wrong:
             raise InvalidInput(
                 f"{self.text!r:.200} is not a resource URI",
@@ -41,9 +41,9 @@ class UriTemplate:
         found = self._pattern.fullmatch(uri) if len(uri) <= MAX_URI else None
         if found is None:
             return None
-        values = {name: _decoded(raw) for name, raw in found.groupdict().items()}
-        told = {name: value for name, value in values.items() if value is not None}
-        return told if len(told) == len(values) else None
+        values = {name: _decode(raw) for name, raw in found.groupdict().items()}
+        decoded = {name: value for name, value in values.items() if value is not None}
+        return decoded if len(decoded) == len(values) else None
 
     def expand(self, values: Mapping[str, str]) -> str:
         """Return the URI with percent-encoded values."""
@@ -56,7 +56,7 @@ class UriTemplate:
         return re.compile("".join(places))
 
 
-def _decoded(raw: str) -> str | None:
+def _decode(raw: str) -> str | None:
     """Percent-decode a value once. Return None for an unsafe value.
 
     A function may use the value in a file path or a request. So path traversal, absolute paths and control characters
@@ -67,11 +67,11 @@ def _decoded(raw: str) -> str | None:
     except UnicodeError:
         return None
     steps = _STEPS.split(value)
-    astray = ".." in steps or "." in steps or (len(steps) > 1 and steps[0] in ("", "~")) or value[1:3] in (":\\", ":/")
-    return None if astray or any(ord(each) < 32 or ord(each) == 127 for each in value) else value
+    unsafe = ".." in steps or "." in steps or (len(steps) > 1 and steps[0] in ("", "~")) or value[1:3] in (":\\", ":/")
+    return None if unsafe or any(ord(each) < 32 or ord(each) == 127 for each in value) else value
 
 
-def _wrong(text: object) -> str:
+def _find_error(text: object) -> str:
     if not isinstance(text, str) or len(text) > MAX_URI:
         return f"it is not a string of at most {MAX_URI} characters"
     if not _SCHEME.match(text):

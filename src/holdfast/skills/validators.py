@@ -24,7 +24,7 @@ Schema = Mapping[str, Any] | bool
 MAX_SCHEMA_VALUES = 10_000  # compiling takes up to 10 µs for each
 KEPT = 500  # cached checkers; a large one takes half a megabyte
 MAX_DEFAULTS_DEPTH = 8  # levels of nested objects that get defaults
-MAX_WAYS = 10_000  # paths on which one value is checked
+MAX_COMBINATIONS = 10_000  # paths on which one value is checked
 
 _PATTERN_BYTES = 1024 * 1024
 _BACKTRACKS = 100_000
@@ -33,7 +33,7 @@ _CHAIN = 16  # references in a row
 _ROOT = "holdfast:schema"
 _DRAFTS = ("http://json-schema.org/", "https://json-schema.org/")
 # Documents use these formats although back ends accept other values. Models see them, but they are not checked.
-_TOLD_ONLY = (
+_ANNOTATIONS = (
     "duration", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
     "regex", "relative-json-pointer", "time", "uri-reference", "uri-template",
 )  # fmt: skip
@@ -43,7 +43,7 @@ def _any(_: str) -> bool:
     return True
 
 
-_FORMATS: dict[str, Callable[[str], bool]] = dict.fromkeys(_TOLD_ONLY, _any)
+_FORMATS: dict[str, Callable[[str], bool]] = dict.fromkeys(_ANNOTATIONS, _any)
 
 # Keywords that can allow arguments which `properties` does not name.
 _OPENING = frozenset({
@@ -59,14 +59,14 @@ class Defaults:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     inside: "dict[str, Defaults]" = field(default_factory=dict[str, "Defaults"])
 
-    def filled(self, given: dict[str, Any]) -> dict[str, Any]:
+    def fill(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the given values, and defaults for missing ones. `given` is not modified."""
         if not self.values and not self.inside:
             return given
         whole = dict(given)
         for name, inner in self.inside.items():
             if isinstance(within := whole.get(name), dict):
-                whole[name] = inner.filled(cast(dict[str, Any], within))
+                whole[name] = inner.fill(cast(dict[str, Any], within))
         for name, value in self.values.items():
             if name not in whole:
                 whole[name] = deepcopy(value)
@@ -107,7 +107,7 @@ class SchemaParts:
     def at(self, pointer: str) -> Any:
         """Return the part at a pointer."""
         if pointer not in self._found:
-            self._found[pointer] = resolved(self._schema, pointer)
+            self._found[pointer] = resolve(self._schema, pointer)
         return self._found[pointer]
 
     def target(self, pointer: str) -> str:
@@ -168,7 +168,7 @@ def _compiled(text: bytes, formats: bool) -> Checker:
     try:
         _refuse_large(text)
         schema = _closed(decode(text))
-        _refuse_mazes(schema)
+        _refuse_complex(schema)
         checker = _checker(schema, formats)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         why = " ".join(str(error).partition("\n")[0].split())
@@ -216,15 +216,15 @@ def _refuse_large(text: bytes) -> None:
         raise ValueError(error.why) from None
 
 
-def _refuse_mazes(schema: Schema) -> None:
+def _refuse_complex(schema: Schema) -> None:
     """Refuse a schema that checks one value on too many paths, because each path takes time.
 
     Paths go through alternatives, conditions and references. Even a few of these multiply.
     """
     ways: dict[int, int] = {}
     for part in _with_parts(schema):
-        if _ways(schema, part, ways) > MAX_WAYS:
-            raise ValueError(f"nested alternatives give more than {MAX_WAYS} combinations")
+        if _combinations(schema, part, ways) > MAX_COMBINATIONS:
+            raise ValueError(f"nested alternatives give more than {MAX_COMBINATIONS} combinations")
 
 
 def _with_parts(schema: Any) -> Iterator[Any]:
@@ -239,7 +239,7 @@ def _with_parts(schema: Any) -> Iterator[Any]:
             waiting += cast(list[Any], part)
 
 
-def _ways(schema: Schema, part: Any, known: dict[int, int]) -> int:
+def _combinations(schema: Schema, part: Any, known: dict[int, int]) -> int:
     """Return the number of paths on which a part of a schema checks a value. A cycle counts once."""
     stack = [part]
     begun = set[int]()
@@ -254,7 +254,7 @@ def _ways(schema: Schema, part: Any, known: dict[int, int]) -> int:
             begun.add(id(part))
             stack += waiting
         else:
-            known[id(part)] = min(1 + sum(known.get(id(each), 1) for each in inner), MAX_WAYS + 1)
+            known[id(part)] = min(1 + sum(known.get(id(each), 1) for each in inner), MAX_COMBINATIONS + 1)
             stack.pop()
     return known[id(part)]
 
@@ -273,7 +273,7 @@ def _in_place(schema: Schema, part: Any) -> Iterator[Any]:
         yield from cast(dict[str, Any], said[key]).values() if isinstance(said.get(key), dict) else ()
     reference = said.get("$ref")
     if isinstance(reference, str) and _LOCAL.match(reference):
-        yield resolved(schema, unquote(reference[1:]))
+        yield resolve(schema, unquote(reference[1:]))
 
 
 def _defaults(parts: "SchemaParts", pointer: str, depth: int, known: dict[tuple[str, int], Defaults]) -> Defaults:
@@ -307,7 +307,7 @@ def below(pointer: str, *names: str | int) -> str:
     return pointer + "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
 
 
-def resolved(schema: Any, pointer: str) -> Any:
+def resolve(schema: Any, pointer: str) -> Any:
     """Return the part of a schema at a JSON pointer, or None."""
     found = schema
     for token in pointer.split("/")[1:]:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from holdfast.core.errors import Unavailable
 from holdfast.mcp.inputs import CAPABILITIES, Elicit, InputRequest, ListRoots, Sample
-from holdfast.skills.argument_errors import misfits
+from holdfast.skills.argument_errors import find_errors
 from holdfast.skills.validators import checker_of
 
 
@@ -65,7 +65,7 @@ def _unfit_form(request: Elicit, answer: Mapping[str, Any]) -> str:
     checker = checker_of(request.schema)
     if checker.validator.is_valid(given):
         return ""
-    found, _ = misfits(checker, cast(dict[str, Any], given))
+    found, _ = find_errors(checker, cast(dict[str, Any], given))
     return "; ".join(map(str, found)) or "its `content` is not what was asked for"
 
 

@@ -4,7 +4,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.execution.outcomes import Outcome
 from holdfast.gateway.calls import GatewayCall
 from holdfast.gateway.policies.policy import Proceed
-from holdfast.skills.arguments import ArgumentRefusal, fitted
+from holdfast.skills.arguments import ArgumentRefusal, check_parsed
 
 
 class ArgumentPolicy:
@@ -13,7 +13,7 @@ class ArgumentPolicy:
     async def apply(self, call: GatewayCall, proceed: Proceed) -> Outcome:
         """Proceed with a call whose arguments fit."""
         offer = call.listed.offer
-        checked = fitted(offer.shown, call.arguments, offer.overlay)
+        checked = check_parsed(offer.shown, call.arguments, offer.overlay)
         if isinstance(checked, ArgumentRefusal):
             return Outcome.refused(checked.text, code=InvalidInput.code)
         return await proceed(GatewayCall(call.listed, checked, call.caller, call.view, call.timeout, call.client))

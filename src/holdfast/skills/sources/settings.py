@@ -18,7 +18,7 @@ MAX_ENTRIES = 1000  # of a choice, of headers, of schemes
 MAX_ENTRY = 2000  # characters of an entry
 
 # Headers of the connection and the body, which a source cannot set.
-_OURS = frozenset({
+_RESERVED_HEADERS = frozenset({
     "accept-encoding", "connection", "content-length", "content-type", "cookie", "expect", "host", "keep-alive",
     "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
@@ -30,8 +30,8 @@ HEADER_VALUE = r"[^\x00-\x08\x0a-\x1f\x7f]*"
 _HEADER = re.compile(HEADER_NAME)
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 # Names of headers and query parameters that contain secrets.
-_TELLING = re.compile(r"(?i)(?:.*[_-])?(?:authorization|auth|api-?key|key|token|secret|password|passwd|signature|sig)")
-_MENTION = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
+_SECRET = re.compile(r"(?i)(?:.*[_-])?(?:authorization|auth|api-?key|key|token|secret|password|passwd|signature|sig)")
+_SECRET_REFERENCE = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SourceSettings:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The names of the secrets that are sent to its back end."""
-        mentioned = (name for value in self.backend.headers.values() for name in _MENTION.findall(value))
+        mentioned = (name for value in self.backend.headers.values() for name in _SECRET_REFERENCE.findall(value))
         return tuple(sorted({*self.backend.auth.values(), *mentioned}))
 
     def to_json(self) -> dict[str, Any]:
@@ -69,29 +69,29 @@ def check_name(name: str) -> None:
         )
 
 
-def checked(name: str, settings: SourceSettings) -> SourceSettings:
+def check_settings(name: str, settings: SourceSettings) -> SourceSettings:
     """Return the settings of a source, if they are valid."""
     check_name(name)
     backend, choice = settings.backend, settings.choice
-    base_url = None if backend.base_url is None else checked_address(backend.base_url, "its base URL").rstrip("/")
+    base_url = None if backend.base_url is None else check_address(backend.base_url, "its base URL").rstrip("/")
     if base_url is not None and ("?" in base_url or "#" in base_url):
-        raise _unusable("its base URL has a query", "Use only scheme, host and path.")
+        raise _settings_error("its base URL has a query", "Use only scheme, host and path.")
     for kind in ("operations", "tags", "paths"):
         _check_texts(getattr(choice, kind), kind)
     _check_texts([*backend.auth, *backend.headers], "headers and schemes")
     for scheme, secret in backend.auth.items():
         if not _SECRET_NAME.fullmatch(secret):
             next = "Use the name of a secret, and store its value with `holdfast secrets set`."
-            raise _unusable(f"the security scheme {scheme!r:.100} has an invalid name of a secret", next)
+            raise _settings_error(f"the security scheme {scheme!r:.100} has an invalid name of a secret", next)
     for header, value in backend.headers.items():
         _check_header(header, value)
     timeout = backend.timeout
     if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
-        raise _unusable(f"its timeout {timeout:g} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
+        raise _settings_error(f"its timeout {timeout:g} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
     return SourceSettings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url))
 
 
-def checked_address(text: str, what: str) -> str:
+def check_address(text: str, what: str) -> str:
     """Return a web address, if it is valid and contains no user name or password."""
     try:
         parts = urlsplit(text)
@@ -99,45 +99,45 @@ def checked_address(text: str, what: str) -> str:
     except ValueError:
         fit, parts = False, urlsplit("")
     if not fit or len(text) > MAX_ADDRESS or re.search(r"[\s\x00-\x1f\x7f\ud800-\udfff{}]", text):
-        raise _unusable(f"{what} is not an HTTP URL: {text!r:.200}", "Begin it with https:// or http://.")
+        raise _settings_error(f"{what} is not an HTTP URL: {text!r:.200}", "Begin it with https:// or http://.")
     if "@" in parts.netloc:
-        raise _unusable(f"{what} contains a user name or password", "Use a secret: `holdfast secrets set NAME`.")
+        raise _settings_error(f"{what} contains a user name or password", "Use a secret: `holdfast secrets set NAME`.")
     return text
 
 
 def check_location(url: str) -> None:
     """Refuse the address of a document if it is invalid or contains a secret, as others can see it."""
-    checked_address(url, "the URL of its document")
+    check_address(url, "the URL of its document")
     for name in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
-        if _TELLING.fullmatch(name):
+        if _SECRET.fullmatch(name):
             next = "Pass the document itself, or a URL without the secret."
-            raise _unusable(
+            raise _settings_error(
                 f"the URL of its document contains a secret in {name:.60}, and other users can see it", next
             )
 
 
 def _check_header(name: str, value: str) -> None:
-    if not _HEADER.fullmatch(name) or name.lower() in _OURS:
-        raise _unusable(f"a source cannot set the header {name!r:.100}", "Remove the header.")
+    if not _HEADER.fullmatch(name) or name.lower() in _RESERVED_HEADERS:
+        raise _settings_error(f"a source cannot set the header {name!r:.100}", "Remove the header.")
     if _UNSENDABLE.search(value) or len(value) > MAX_ENTRY:
         next = f"Use one line of at most {MAX_ENTRY} characters."
-        raise _unusable(f"the header {name} has an invalid value", next)
-    if _TELLING.fullmatch(name) and value and not _MENTION.search(value):
+        raise _settings_error(f"the header {name} has an invalid value", next)
+    if _SECRET.fullmatch(name) and value and not _SECRET_REFERENCE.search(value):
         next = "Use a secret: `holdfast secrets set NAME`, and {{secret:NAME}} in the header."
-        raise _unusable(f"the header {name} contains a secret, and other users can see it", next)
-    for mentioned in cast(list[str], _MENTION.findall(value)):
+        raise _settings_error(f"the header {name} contains a secret, and other users can see it", next)
+    for mentioned in cast(list[str], _SECRET_REFERENCE.findall(value)):
         if not _SECRET_NAME.fullmatch(mentioned):
-            raise _unusable(f"the header {name} has an invalid name of a secret", "Write {{secret:NAME}}.")
+            raise _settings_error(f"the header {name} has an invalid name of a secret", "Write {{secret:NAME}}.")
 
 
 def _check_texts(texts: Iterable[str], what: str) -> None:
-    given = list(texts)
-    if len(given) > MAX_ENTRIES:
-        raise _unusable(f"it has {len(given)} {what}", f"Use at most {MAX_ENTRIES}.")
-    if any(not text.strip() or len(text) > MAX_ENTRY or re.search("[\0\ud800-\udfff]", text) for text in given):
+    entries = list(texts)
+    if len(entries) > MAX_ENTRIES:
+        raise _settings_error(f"it has {len(entries)} {what}", f"Use at most {MAX_ENTRIES}.")
+    if any(not text.strip() or len(text) > MAX_ENTRY or re.search("[\0\ud800-\udfff]", text) for text in entries):
         next = f"Use texts of 1 to {MAX_ENTRY} characters."
-        raise _unusable(f"one of its {what} is empty, too long, or has invalid characters", next)
+        raise _settings_error(f"one of its {what} is empty, too long, or has invalid characters", next)
 
 
-def _unusable(why: str, next: str) -> InvalidInput:
+def _settings_error(why: str, next: str) -> InvalidInput:
     return InvalidInput("the source cannot be stored", why=why, next=next)

@@ -19,9 +19,9 @@ from holdfast.skills.registry_columns import check_tool
 from holdfast.skills.request import AuthScheme, Backend
 from holdfast.skills.sources.openapi import OpenAPI
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
-from holdfast.skills.sources.settings import SourceSettings, check_location, checked, settings_of
+from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, settings_of
 from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
-from holdfast.skills.tools import Diff, Tools, by_of
+from holdfast.skills.tools import Diff, Tools, author_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
 MOST_ABANDONED = 4  # running imports whose callers gave up
@@ -69,7 +69,7 @@ class _Reading:
         }
 
 
-class _Rehearsed(Exception):
+class _DryRun(Exception):
     """Rolls back the transaction of a dry run, and carries its report."""
 
     def __init__(self, report: SourceReport) -> None:
@@ -104,12 +104,12 @@ class Sources:
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers.
         """
         backend = Backend(base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout)
-        settings = checked(name, SourceSettings(choice or Choice(), backend))
+        settings = check_settings(name, SourceSettings(choice or Choice(), backend))
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
-            raise _taken(name)
+            raise _name_taken_error(name)
         reading = await self._read(name, settings, document, url or "")
         if not reading.imported.tools:
-            raise _no_tools(name, reading.imported)
+            raise _no_tools_error(name, reading.imported)
         return await self._store(name, settings, reading, None, by=by)
 
     async def reload(
@@ -162,7 +162,7 @@ class Sources:
             headers=old.backend.headers if headers is None else dict(headers),
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
         )
-        settings = checked(name, SourceSettings(choice or old.choice, backend))
+        settings = check_settings(name, SourceSettings(choice or old.choice, backend))
         is_same = settings.choice == old.choice
         is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
         if is_same and document is None and url is None:
@@ -206,7 +206,7 @@ class Sources:
 
         Refuse while skills have one of the tools, unless `force` is set; then the skills lose them.
         """
-        row = await self._database.one(sql("remove_source"), store(name), force, version, by_of(by))
+        row = await self._database.one(sql("remove_source"), store(name), force, version, author_of(by))
         assert row is not None
         _refuse(row, name, version)
         if row["outcome"] == "linked":
@@ -245,14 +245,14 @@ class Sources:
             return
         known = await self._database.all(sql("source_tools"), row["source_id"])
         before = {origin_of(each["url"]) for each in known} | {origin_of(settings_of(row["settings"]).backend.base_url)}
-        strange = {origin_of(each.tool.request.url) for each in imported.tools if each.tool.request} - before
-        if known and strange:
+        new_origins = {origin_of(each.tool.request.url) for each in imported.tools if each.tool.request} - before
+        if known and new_origins:
             name = row["name"]
             raise InvalidInput(
-                f"the document of {name} has a new address of its service: {', '.join(sorted(strange))[:300]}",
+                f"the document of {name} has a new address of its service: {', '.join(sorted(new_origins))[:300]}",
                 why="calls would send the secrets of the source there",
                 next="If the change is intended, accept it (--accept-address) or pass the base URL.",
-                origins=sorted(strange),
+                origins=sorted(new_origins),
             )
 
     async def _store(
@@ -269,7 +269,7 @@ class Sources:
         given = {"settings": settings.to_json(), **(reading.columns() if reading else {})}
 
         async def work(tx: Transaction) -> SourceReport:
-            put = await tx.one(sql("put_source"), name, version is None, given, version, by_of(by))
+            put = await tx.one(sql("put_source"), name, version is None, given, version, author_of(by))
             assert put is not None
             _refuse(put, name, version)
             diff, changed = Diff(), ()
@@ -280,12 +280,12 @@ class Sources:
             report = await self._report(tx, name, put["source"], diff, changed)
             report = replace(report, written=not dry_run and (put["outcome"] != "same" or bool(diff)), dry_run=dry_run)
             if dry_run:
-                raise _Rehearsed(report)
+                raise _DryRun(report)
             return report
 
         try:
             return await self._database.atomically(work)
-        except _Rehearsed as rehearsed:
+        except _DryRun as rehearsed:
             return rehearsed.report
 
     async def _report(
@@ -295,7 +295,7 @@ class Sources:
         assert row is not None
         entry = await self._entry(row, tx)
         rows = await tx.all(sql("source_tools"), id)
-        asked = (_security(each["security"]) for each in rows if not each["gone"])
+        security = (_security(each["security"]) for each in rows if not each["gone"])
         return SourceReport(
             entry,
             diff.added,
@@ -304,14 +304,14 @@ class Sources:
             diff.deactivated,
             diff.unchanged,
             _skipped(row),
-            _missing_auth(asked, entry.backend),
+            _missing_auth(security, entry.backend),
             written=False,
             dry_run=False,
         )
 
     async def _changed(self, tx: Transaction, revision: int, diff: Diff) -> tuple[ChangedTool, ...]:
         rows = await tx.all(sql("changed_tools"), revision)
-        found = {row["name"]: _what(row["columns"], row["parameters"]) for row in rows}
+        found = {row["name"]: _describe_changes(row["columns"], row["parameters"]) for row in rows}
         return tuple(ChangedTool(name, found.get(name, ())) for name in diff.changed)
 
     async def _row(self, name: str, version: int | None = None) -> Row:
@@ -319,7 +319,7 @@ class Sources:
         if row is None:
             raise unknown_source(name)
         if version is not None and row["aggregate_version"] != version:
-            raise _changed_meanwhile(name, version, row["aggregate_version"])
+            raise _conflict(name, version, row["aggregate_version"])
         return row
 
     async def _entry(self, row: Row, tx: Transaction | None = None) -> SourceEntry:
@@ -407,17 +407,17 @@ def _security(stored: Any) -> Security:
     return msgspec.convert(stored or (), Security)
 
 
-def _missing_auth(asked: Iterable[Security], backend: Backend) -> tuple[str, ...]:
+def _missing_auth(security: Iterable[Security], backend: Backend) -> tuple[str, ...]:
     """Return the security schemes that lack a secret, of tools for which no alternative is complete."""
     missing: set[str] = set()
-    for alternatives in asked:
+    for alternatives in security:
         lacking = [{scheme.name for scheme in each} - backend.auth.keys() for each in alternatives]
         if lacking and all(lacking):
             missing.update(*lacking)
     return tuple(sorted(missing))
 
 
-def _what(columns: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
+def _describe_changes(columns: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
     """Return what changed in a tool, in words, without what other words imply."""
     words = {_WORDS.get(column, column) for column in columns}
     words -= {word for word, others in _IMPLIED.items() if word in words and others & words}
@@ -431,14 +431,14 @@ def _refuse(row: Row, name: str, version: int | None) -> None:
         case "missing":
             raise unknown_source(name)
         case "taken":
-            raise _taken(name)
+            raise _name_taken_error(name)
         case "conflict":
-            raise _changed_meanwhile(name, version or 0, cast(int, row["version"]))
+            raise _conflict(name, version or 0, cast(int, row["version"]))
         case _:
             return
 
 
-def _no_tools(name: str, imported: ImportedDocument) -> InvalidInput:
+def _no_tools_error(name: str, imported: ImportedDocument) -> InvalidInput:
     """Return the error for a document without tools, which would make a useless source."""
     chosen = [f"{each.operation}: {each.reason}" for each in imported.skipped if each.chosen]
     why = "; ".join(chosen[:3]) if chosen else "none of its operations is marked `x-ai-enabled: true` or selected"
@@ -450,11 +450,11 @@ def _no_tools(name: str, imported: ImportedDocument) -> InvalidInput:
     )
 
 
-def _taken(name: str) -> AlreadyExists:
+def _name_taken_error(name: str) -> AlreadyExists:
     return AlreadyExists(
         f"the source {name} already exists", next=f"Reload its document with `holdfast sources reload {name}`."
     )
 
 
-def _changed_meanwhile(name: str, expected: int, current: int) -> Conflict:
+def _conflict(name: str, expected: int, current: int) -> Conflict:
     return Conflict(f"the source {name} has changed", expected=expected, current=current)
