@@ -45,7 +45,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/sql/allowed_tools.sql": Plan("tool_t_host_id_name_key", (["tool-7"],)),
     "skills/sql/catalog.sql": Plan("agent_definition_t_host_id_name_key", ("support 1",)),
     "skills/sql/forget_removed.sql": Plan("registry_term_pkey"),
-    "skills/sql/known_agents.sql": Plan("agent_definition_t_host_id_name_key", (["support 7"],)),
+    "skills/sql/existing_agents.sql": Plan("agent_definition_t_host_id_name_key", (["support 7"],)),
     "skills/sql/list_skills.sql": Plan("skill_t_host_id_name_key", ("", 5, None)),
     "skills/sql/list_tools.sql": Plan("tool_t_host_id_name_key", ("", 5, None, None, None, None)),
     "skills/sql/needs_of_skill.sql": Plan("skill_dependency_t_pkey", ("skill 7",)),
@@ -61,11 +61,11 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/sql/skill_files.sql": Plan("skill_file_pkey", ("skill 7",)),
     "skills/sql/skills_of_agent.sql": Plan("agent_skill_t_pkey", ("support 7",)),
     "skills/sql/tool.sql": Plan("tool_t_host_id_name_key", ("tool-7",)),
-    "skills/sql/tool_now.sql": Plan("tool_t_pkey", (ID,)),
+    "skills/sql/current_tool.sql": Plan("tool_t_pkey", (ID,)),
     "skills/sql/tools_by_name.sql": Plan("tool_t_host_id_name_key", (["tool-7"],)),
     "skills/sql/tools_of_skill.sql": Plan("skill_tool_t_pkey", ("skill 7",)),
     "skills/sql/unembedded_entries.sql": Plan("tool_by_model", (["m"], NOTHING, 32)),
-    "skills/sql/unread_entries.sql": Plan("tool_unread", (200,)),
+    "skills/sql/unanalyzed_entries.sql": Plan("tool_unread", (200,)),
 }
 OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "execution/sql/tenants_with_lapsed_executions.sql": Plan("execution_alone", (), ("tenant",)),

@@ -95,7 +95,7 @@ async def tell_settings(system: Statements, settings: MemorySettings) -> None:
     installation, from the process that opened last.
     """
     try:
-        await system.run(sql("tell_setting"), "session_lifetime", f"{settings.short_term.ttl_minutes} minutes")
+        await system.run(sql("store_setting"), "session_lifetime", f"{settings.short_term.ttl_minutes} minutes")
     except HoldfastError as error:  # a read-only server also refuses inserts by plain SQL
         log.warning("could not store the lifetime of session memories for plain SQL: %s", error)
 

@@ -231,7 +231,7 @@ class MemoryTransfer:
         whose = batch[0].ids
         named = {each.line.id for each in batch} | {other for each in batch if (other := each.line.superseded_by)}
         sought = [*named, *(derive_id(whose, id) for id in named)]
-        rows = await tx.all(sql("present"), whose.scope, whose.id, sought)
+        rows = await tx.all(sql("existing_ids"), whose.scope, whose.id, sought)
         return IdMapping(whose, {row["id"]: row["own"] for row in rows}, keep)
 
     async def _add(self, tx: Transaction, lines: Mapping[UUID, ImportedLine], places: IdMapping) -> int:
@@ -255,7 +255,7 @@ class MemoryTransfer:
         new = {row["id"]: lines[row["id"]] for row in rows if row["is_new"]}
         vectors = [(id, model, numbers) for id, each in new.items() for model, numbers in each.vectors.items()]
         await tx.run(
-            sql("keep_vectors"),
+            sql("insert_vectors"),
             whose.scope,
             whose.id,
             [id for id, _, _ in vectors],
@@ -263,7 +263,7 @@ class MemoryTransfer:
             [encode_halfvec(numbers) for _, _, numbers in vectors],
         )
         revisions = [{**kept, "memory_id": id} for id, each in new.items() for kept in each.revisions]
-        await tx.run(sql("keep_revisions"), whose.scope, whose.id, list(new), msgspec.json.encode(revisions).decode())
+        await tx.run(sql("insert_revisions"), whose.scope, whose.id, list(new), msgspec.json.encode(revisions).decode())
         if any(each.item["embedded"] not in each.vectors for each in new.values()):
             await tx.run(sql("wake_indexer"))
         return len(new)

@@ -89,7 +89,7 @@ class Indexes(PeriodicJob):
         the lock.
         """
         async with self._owner() as holder, holder.transaction():
-            if not await holder.value(sql("hold_indexes")):
+            if not await holder.value(sql("lock_index_maintenance")):
                 return None
             # The transaction keeps the snapshot of that statement until its next one, and the build would wait for it.
             await holder.script("select")

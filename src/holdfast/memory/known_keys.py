@@ -19,4 +19,4 @@ async def known_keys(database: Database, ids: OwnerIds, keys: Collection[str]) -
     """
     stored = [stored_name("key", key) for key in keys]
     hashes = [sha256(key.encode()).digest() for key in stored]
-    return {restore(row["key"]) for row in await database.all(sql("known"), ids.scope, ids.id, stored, hashes)}
+    return {restore(row["key"]) for row in await database.all(sql("existing_keys"), ids.scope, ids.id, stored, hashes)}

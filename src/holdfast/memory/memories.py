@@ -328,7 +328,7 @@ class Memories:
     async def chain(self, id: UUID) -> list[Memory]:
         """Return the chain of supersessions of a memory, oldest first; at most 100 memories."""
         row = await self._row(id, None)
-        rows = await self._database.all(sql("chain"), row["scope"], row["owner"], id, MAX_CHAIN)
+        rows = await self._database.all(sql("supersession_chain"), row["scope"], row["owner"], id, MAX_CHAIN)
         owners = await self._owners.from_ids([owner_ids(each) for each in rows])
         return [memory_of(each, owner) for each, owner in zip(rows, owners, strict=True)]
 

@@ -152,7 +152,7 @@ class Indexer(NotifiedJob):
         self._opened_at = self._opened_at or await system.now()
         ours: dict[Language, str | None] = {language: self._embeddings.model(language) for language in LANGUAGES}
         if ours != self._stored_models:
-            await system.run(sql("want_models"), list(ours), list(ours.values()), self._opened_at)
+            await system.run(sql("store_wanted_models"), list(ours), list(ours.values()), self._opened_at)
             self._stored_models = ours
         self._wanted = {row["language"]: row["model"] for row in await system.all(sql("wanted_models"))}
 
@@ -182,7 +182,7 @@ class Indexer(NotifiedJob):
 
     async def _step(self, tenant: TenantId, *, embed: bool) -> int:
         database = self._postgres.tenant(tenant)
-        rows = await database.all(sql("unread"), TOGETHER)
+        rows = await database.all(sql("unanalyzed"), TOGETHER)
         if rows:
             items: dict[UUID, dict[str, Any]] = {}
             for some in slices(rows, lambda row: len(row["content"]), SLICE):
@@ -236,7 +236,7 @@ class Indexer(NotifiedJob):
         async def work(tx: Transaction) -> set[UUID]:
             # A change of the previous turn also marks this memory. If it came before this lock, the text differs below.
             # If it comes later, it waits for the lock and marks the memory afterwards.
-            await tx.all(sql("hold"), [row["id"] for row in rows])
+            await tx.all(sql("lock_memories"), [row["id"] for row in rows])
             texts = await self._texts(tx, rows)
             same = [one for one, text in zip(results, texts, strict=True) if one.text == text]
             items = msgspec.json.encode([one.item for one in same]).decode()
@@ -286,7 +286,7 @@ class Indexer(NotifiedJob):
         """Forget the refusals of memories that were deleted or changed."""
         refused = self._refused.pop(tenant, {})
         if refused:
-            rows = await self._postgres.tenant(tenant).all(sql("still_there"), list(refused))
+            rows = await self._postgres.tenant(tenant).all(sql("memory_versions"), list(refused))
             self._refused[tenant] = {
                 row["id"]: refused[row["id"]] for row in rows if refused[row["id"]].version == row["version"]
             }

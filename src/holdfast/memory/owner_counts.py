@@ -57,7 +57,7 @@ async def list_owners(
 async def _counts(
     database: Database, owners: Owners, scope: Scope, ids: Sequence[UUID]
 ) -> list[tuple[UUID, OwnerMemories]]:
-    rows = await database.all(sql("holdings"), scope, ids, COUNTED)
+    rows = await database.all(sql("count_by_owner"), scope, ids, COUNTED)
     named = await owners.from_ids([owner_ids(row) for row in rows])
     return [
         (row["owner"], OwnerMemories(owner, row["memories"], row["newest"]))

@@ -174,7 +174,7 @@ class Owners:
         if owner.user is not None:
             who = await self._identities.find_id("user", owner.user)
             return await run.value(sql("session_of_user"), name, who)
-        rows = await run.all(sql("sessions_called"), name)
+        rows = await run.all(sql("sessions_by_name"), name)
         if len(rows) > 1:
             raise Conflict(
                 f"several users have a session {owner.name[:100]!r}",

@@ -193,7 +193,7 @@ class Recall:
             return WhyNot("filtered", f"its time {said:%Y-%m-%d %H:%M} is before the requested period")
         if filters.until is not None and said >= with_time_zone(filters.until):
             return WhyNot("filtered", f"its time {said:%Y-%m-%d %H:%M} is after the requested period")
-        if filters.where and not await self._database.value(sql("contains"), memory.id, dict(filters.where)):
+        if filters.where and not await self._database.value(sql("matches_metadata"), memory.id, dict(filters.where)):
             return WhyNot("filtered", "its metadata does not match the filter")
         return None
 

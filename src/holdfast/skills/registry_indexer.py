@@ -100,7 +100,7 @@ class RegistryIndexer(NotifiedJob):
         return await self._step(database, kept)
 
     async def _step(self, database: Database, kept: list[str] | None) -> int:
-        rows = await database.all(sql("unread_entries"), READ_TOGETHER)
+        rows = await database.all(sql("unanalyzed_entries"), READ_TOGETHER)
         if rows:  # terms first: there may be many rows, and vectors take longer
             return await self._write(database, [(row, None, None) for row in rows])
         if not self._can_embed() or len(self._refused) > MOST_REFUSED:

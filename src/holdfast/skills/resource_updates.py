@@ -63,6 +63,6 @@ class ResourceUpdates:
                 due, self._due = self._due, set()
                 with contextlib.suppress(HoldfastError):  # subscribers also read the resource from time to time
                     await self._count(due)
-                    await self._system.run(sql("tell_updated"))
+                    await self._system.run(sql("notify_updated"))
         finally:
             self._sending = None

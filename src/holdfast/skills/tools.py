@@ -174,7 +174,7 @@ class Tools:
 
     async def current(self, id: UUID) -> Tool | None:
         """Return the current state of a tool, active or not."""
-        row = await self._database.one(sql("tool_now"), id)
+        row = await self._database.one(sql("current_tool"), id)
         return None if row is None else self.told(row["told"])
 
     async def list(
@@ -252,7 +252,7 @@ class Tools:
         named = sorted({*permissions.get("agents", {})} - {*before.get("agents", {})})
         if not named:
             return
-        known = {row["name"] for row in await self._database.all(sql("known_agents"), [*map(store, named)])}
+        known = {row["name"] for row in await self._database.all(sql("existing_agents"), [*map(store, named)])}
         unknown = next((name for name in named if name not in known), None)
         if unknown is not None:
             raise NotFound(
