@@ -26,7 +26,7 @@ from holdfast.postgres.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class AgentMessage:
     """A message to an agent. `busy` says what happens while the agent still answers an earlier message."""
 
     conversation: UUID
@@ -94,7 +94,7 @@ class Inbox:
         self, talk: Conversation, agent: str, text: str, *, user: str | None, key: str | None, busy: Policy
     ) -> Sent:
         """Store a message and its run, and announce it. With `fork`, a busy conversation is continued in a copy."""
-        message = Message(talk.id, agent, text, user, key, "reject" if busy == "fork" else busy)
+        message = AgentMessage(talk.id, agent, text, user, key, "reject" if busy == "fork" else busy)
         fork = await self._forked(talk, key) if busy == "fork" and key is not None else None
         try:
             sent = await self._put(message if fork is None else replace(message, conversation=fork.id))
@@ -109,7 +109,7 @@ class Inbox:
             await wake_queue(self._database, self._wakes)
         return sent
 
-    async def _put(self, message: Message) -> Sent:
+    async def _put(self, message: AgentMessage) -> Sent:
         """Store a message. If this process has room for its run, the run starts, even if the caller stops waiting."""
         for taker in self._takers:
             claim = taker.offer(message.agent, message.user)
@@ -119,7 +119,7 @@ class Inbox:
                 return await asyncio.shield(task)
         return await self._store(message, None)
 
-    async def _store_and_start(self, message: Message, taker: RunTaker, claim: RunClaim) -> Sent:
+    async def _store_and_start(self, message: AgentMessage, taker: RunTaker, claim: RunClaim) -> Sent:
         try:
             sent = await self._store(message, claim)
         except BaseException as error:
@@ -128,7 +128,7 @@ class Inbox:
         taker.start(claim, sent.held)
         return sent
 
-    async def _store(self, message: Message, claim: RunClaim | None) -> Sent:
+    async def _store(self, message: AgentMessage, claim: RunClaim | None) -> Sent:
         context = by_user(message.user)
         sent = await self._runs.send(
             message.conversation,
