@@ -74,7 +74,7 @@ async def test_an_agent_calls_what_it_may(house: House, tool: Tool) -> None:
     await house.engine.definitions.put("guest", instructions="Help.")
     await house.tools.permit("ship", {"default": "execute", "agents": {"guest": "read"}})
 
-    assert refused(await house.run(tool, run=alone("guest")), "guest may only read with it")
+    assert refused(await house.run(tool, run=alone("guest")), "guest has only read")
     assert (await house.run(tool, run=alone("support"))).status == "done"
     assert (await house.run(tool, run=alone())).status == "done", "people are not held by what agents may"
 
@@ -109,7 +109,7 @@ async def test_a_skill_grants_no_more_than_its_link_says(engine: Engine, house: 
     skill = await opened(engine)
     await engine.skills.link("shipping", "ship", access="read", version=1)
 
-    assert refused(await house.run(tool, run=alone("support"), skill=skill), "the skill grants read")
+    assert refused(await house.run(tool, run=alone("support"), skill=skill), "the skill grants only read")
 
 
 @pytest.mark.req("SKILL-01")

@@ -234,7 +234,7 @@ async def test_secrets_in_an_exception_are_struck_out(said: str) -> None:
 async def test_arguments_that_no_longer_fit_the_function_are_a_failure() -> None:
     outcome = await EXECUTOR.run(SHIP, {"parcel": 7}, RUN, timeout=5, max_output_bytes=100)
 
-    assert (outcome.status, outcome.error) == ("failed", "the argument `parcel` is wrong, expected `str`, got `int`")
+    assert (outcome.status, outcome.error) == ("failed", "the argument `parcel` is invalid, expected `str`, got `int`")
 
 
 @pytest.mark.req("EXEC-02")
@@ -391,7 +391,7 @@ async def test_a_tool_that_blocks_for_ever_is_called_no_more_when_too_many_are_l
         go_on.set()
 
     assert called == MOST_ABANDONED
-    assert all("took longer" in (outcome.error or "") for outcome in outcomes[:MOST_ABANDONED])
+    assert all("exceeded its timeout" in (outcome.error or "") for outcome in outcomes[:MOST_ABANDONED])
     assert all(f"{MOST_ABANDONED} earlier calls" in (outcome.error or "") for outcome in outcomes[MOST_ABANDONED:])
     assert other.text == "fine"
 

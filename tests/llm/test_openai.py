@@ -286,5 +286,5 @@ async def test_more_calls_than_anyone_needs_are_refused(wire: Wire, open_caller:
     wire.will_send(Sent([chunks(*(call("{}", index=number) for number in range(1001)))]))
     caller = await open_caller(model="openai:any", base_url=wire.url, attempts=1)
 
-    with pytest.raises(ModelFailed, match="more than 1000 calls"):
+    with pytest.raises(ModelFailed, match="more than 1000 tool calls"):
         await caller.ask(HELLO)
