@@ -20,7 +20,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.access.principals import Principal
-from holdfast.agents import Approval, Run
+from holdfast.agents import AgentRun, Approval
 from holdfast.agents.runs import unknown_run
 from holdfast.conversations.contexts import Context, by_user, parse_context
 from holdfast.conversations.conversation import Conversation
@@ -164,7 +164,7 @@ class Authorization:
 
     # Runs
 
-    async def run(self, id: UUID) -> Run:
+    async def run(self, id: UUID) -> AgentRun:
         """Return the run, if the caller may read its conversation."""
         run = await self._engine.agents.runs.get(id)
         if not await self._has(await self._engine.conversations.get(run.conversation)):

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast import App
-from holdfast.agents import Event, Run, Sent, Serving
+from holdfast.agents import AgentRun, Event, Sent, Serving
 from holdfast.agents.broadcast import Watch
 from holdfast.conversations import Node
 from holdfast.core.config import Config
@@ -116,7 +116,7 @@ async def told(engine: Engine, agent: str, message: str, **options: Any) -> list
         return [event async for event in engine.agents.run(agent, message=message, **options)]
 
 
-async def ended(engine: Engine, sent: Sent | Run) -> list[Event]:
+async def ended(engine: Engine, sent: Sent | AgentRun) -> list[Event]:
     """What a run that was asked for tells until it ends."""
     run = await engine.agents.runs.get(sent.run_id if isinstance(sent, Sent) else sent.id)
     async with asyncio.timeout(PATIENCE), engine.agents.watch(run.conversation, run.agent) as events:
@@ -134,7 +134,7 @@ async def until(events: Watch, is_last: Callable[[Event], bool]) -> list[Event]:
     return seen
 
 
-async def reached(engine: Engine, run_id: UUID, *states: str) -> Run:
+async def reached(engine: Engine, run_id: UUID, *states: str) -> AgentRun:
     """A run, once it is in one of these states."""
     async with asyncio.timeout(PATIENCE):
         while (run := await engine.agents.runs.get(run_id)).state not in states:  # noqa: ASYNC110 - the row alone knows

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from holdfast import App
-from holdfast.agents import Agent, Run
+from holdfast.agents import Agent, AgentRun
 from holdfast.agents.runner import AgentRunner
 from holdfast.agents.runs import FinishedRun, Runs
 from holdfast.core.shares import Shares
@@ -196,14 +196,14 @@ class Gate(Runs):
             self._failures[method] -= 1
             raise ValueError(f"{method} broke")
 
-    async def take(self, *args: Any, **options: Any) -> list[Run]:
+    async def take(self, *args: Any, **options: Any) -> list[AgentRun]:
         """Take runs, when it is open."""
         self.asked.release()
         await self.open.wait()
         self._pass("take")
         return await super().take(*args, **options)
 
-    async def asked_to_stop(self, held: Sequence[Run]) -> dict[UUID, str | None]:
+    async def asked_to_stop(self, held: Sequence[AgentRun]) -> dict[UUID, str | None]:
         """What runs are asked to do."""
         self._pass("asked_to_stop")
         return await super().asked_to_stop(held)
@@ -214,16 +214,16 @@ class Doing:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self.begun: asyncio.Queue[Run] = asyncio.Queue()
+        self.begun: asyncio.Queue[AgentRun] = asyncio.Queue()
         self.open = asyncio.Event()
 
-    async def do(self, agent: Agent, run: Run) -> FinishedRun | None:
+    async def do(self, agent: Agent, run: AgentRun) -> FinishedRun | None:
         """Do a run."""
         self.begun.put_nowait(run)
         await self.open.wait()
         return await self._runs.finish(run, "done")
 
-    async def stopped(self, agent: Agent, run: Run) -> FinishedRun:
+    async def stopped(self, agent: Agent, run: AgentRun) -> FinishedRun:
         """End a run that somebody stopped."""
         return await self._runs.finish(run, "cancelled")
 

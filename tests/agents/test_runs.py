@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from holdfast import App
-from holdfast.agents import Agent, Run
+from holdfast.agents import Agent, AgentRun
 from holdfast.agents.journal import Journal, StepReply
 from holdfast.conversations import NodeInput
 from holdfast.conversations.contexts import by_user
@@ -37,11 +37,11 @@ async def quiet(words_only: Engine) -> Engine:
     return words_only
 
 
-async def taken(engine: Engine, *, lease: timedelta = LEASE, holder: str = "me") -> list[Run]:
+async def taken(engine: Engine, *, lease: timedelta = LEASE, holder: str = "me") -> list[AgentRun]:
     return await engine.agents.runs.take(["support"], holder=holder, lease=lease, most=10)
 
 
-async def taken_after_lease(engine: Engine) -> Run:
+async def taken_after_lease(engine: Engine) -> AgentRun:
     async with asyncio.timeout(10):
         while not (found := await taken(engine, holder="you")):  # noqa: ASYNC110 - time alone frees it
             await asyncio.sleep(0.01)

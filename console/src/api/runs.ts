@@ -1,7 +1,7 @@
 import type { Tone } from "../design/Tag.tsx";
-import type { Run } from "./schema.ts";
+import type { AgentRun } from "./schema.ts";
 
-const TONES: Record<Run["state"], Tone> = {
+const TONES: Record<AgentRun["state"], Tone> = {
   done: "good",
   failed: "bad",
   cancelled: "plain",
@@ -11,10 +11,10 @@ const TONES: Record<Run["state"], Tone> = {
 };
 
 /** How a run is doing, at a glance. */
-export function toneOf(state: Run["state"]): Tone {
+export function toneOf(state: AgentRun["state"]): Tone {
   return TONES[state];
 }
 
-export function hasEnded({ state }: Run): boolean {
+export function hasEnded({ state }: AgentRun): boolean {
   return state === "done" || state === "failed" || state === "cancelled";
 }

@@ -55,6 +55,33 @@ export type AgentList = {
   readonly chosen: string | null;
 };
 
+export type AgentRun = {
+  readonly id: string;
+  readonly agent: string;
+  readonly conversation: string;
+  readonly number: number;
+  readonly trigger: string;
+  readonly trigger_seq: number;
+  readonly attempt: number;
+  readonly retry_of: string | null;
+  readonly user: string | null;
+  readonly state: "cancelled" | "done" | "failed" | "queued" | "running" | "waiting";
+  readonly token: number;
+  readonly claims: number;
+  readonly steps: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cost: number;
+  readonly model: string | null;
+  readonly answer: string | null;
+  readonly error: Record<string, unknown> | null;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  readonly merged?: ReadonlyArray<number>;
+  readonly claimed_revision?: number | null;
+};
+
 export type AgentSkill = {
   readonly config?: {
   readonly arguments?: Record<string, unknown>;
@@ -935,33 +962,6 @@ export type RequestedApproval = {
   readonly id?: string;
 };
 
-export type Run = {
-  readonly id: string;
-  readonly agent: string;
-  readonly conversation: string;
-  readonly number: number;
-  readonly trigger: string;
-  readonly trigger_seq: number;
-  readonly attempt: number;
-  readonly retry_of: string | null;
-  readonly user: string | null;
-  readonly state: "cancelled" | "done" | "failed" | "queued" | "running" | "waiting";
-  readonly token: number;
-  readonly claims: number;
-  readonly steps: number;
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly cost: number;
-  readonly model: string | null;
-  readonly answer: string | null;
-  readonly error: Record<string, unknown> | null;
-  readonly created_at: string;
-  readonly started_at: string | null;
-  readonly finished_at: string | null;
-  readonly merged?: ReadonlyArray<number>;
-  readonly claimed_revision?: number | null;
-};
-
 export type RunExecution = {
   readonly id: string;
   readonly step: number;
@@ -978,7 +978,7 @@ export type RunExecution = {
 };
 
 export type RunPage = {
-  readonly runs: ReadonlyArray<Run>;
+  readonly runs: ReadonlyArray<AgentRun>;
   readonly cursor: string | null;
   readonly questions: Record<string, string>;
 };
@@ -992,7 +992,7 @@ export type RunStep = {
 };
 
 export type RunStory = {
-  readonly run: Run;
+  readonly run: AgentRun;
   readonly steps: ReadonlyArray<RunStep>;
   readonly executions: ReadonlyArray<RunExecution>;
   readonly asked: ReadonlyArray<RequestedApproval>;
@@ -1516,8 +1516,8 @@ export interface Operations {
   "GET /api/registry/history": { path: {}; query: { kind?: "agent" | "agent_skill" | "secret" | "skill" | "skill_dependency" | "skill_tool" | "source" | "tool" | null; name?: string | null; limit?: number; before?: string | null }; body: undefined; answer: RegistryHistory };
   "GET /api/runs": { path: {}; query: { conversation?: string | null; user?: string | null; state?: "cancelled" | "done" | "failed" | "queued" | "running" | "waiting" | null; limit?: number; cursor?: string | null }; body: undefined; answer: RunPage };
   "GET /api/runs/{id}": { path: { id: string }; query: { since?: number }; body: undefined; answer: RunStory };
-  "POST /api/runs/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: Run };
-  "POST /api/runs/{id}/retry": { path: { id: string }; query: {}; body: undefined; answer: Run };
+  "POST /api/runs/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: AgentRun };
+  "POST /api/runs/{id}/retry": { path: { id: string }; query: {}; body: undefined; answer: AgentRun };
   "GET /api/secrets": { path: {}; query: {}; body: undefined; answer: SecretList };
   "DELETE /api/secrets/{name}": { path: { name: string }; query: {}; body: undefined; answer: undefined };
   "PUT /api/secrets/{name}": { path: { name: string }; query: {}; body: SecretValue; answer: KnownSecret };

@@ -1,5 +1,5 @@
 import { Problem } from "../api/problem.ts";
-import type { Run } from "../api/schema.ts";
+import type { AgentRun } from "../api/schema.ts";
 import { Button } from "../design/Button.tsx";
 import { GrowingMarkdown, Markdown } from "../design/Markdown.tsx";
 import { ErrorState } from "../design/States.tsx";
@@ -19,7 +19,7 @@ interface Props {
   isLast: boolean;
   isChosen: boolean;
   choose: (run: string) => void;
-  retried: (run: Run) => void;
+  retried: (run: AgentRun) => void;
 }
 
 /** One try of the agent to answer: how it got there, what it said, and what became of it. */

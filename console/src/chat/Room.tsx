@@ -2,7 +2,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi } from "@tanstack/react-router";
 import { useCallback, useRef, useState } from "react";
 import { call } from "../api/client.ts";
-import type { AgentEntry, Run } from "../api/schema.ts";
+import type { AgentEntry, AgentRun } from "../api/schema.ts";
 import { Button } from "../design/Button.tsx";
 import { complain } from "../design/toasts.ts";
 import type { Letter } from "../live/outbox.ts";
@@ -70,7 +70,7 @@ export function Room({ user, agent, session, agents }: Props) {
     },
     [navigate],
   );
-  const retried = useCallback((run: Run): void => talk.expectRun(run), [talk]);
+  const retried = useCallback((run: AgentRun): void => talk.expectRun(run), [talk]);
   const stop = useMutation({
     mutationFn: () => Promise.all(underway.map((id) => call("POST /api/runs/{id}/cancel", { path: { id } }))),
     onError: complain,

@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import type { Run } from "../api/schema.ts";
+import type { AgentRun } from "../api/schema.ts";
 import { Button } from "../design/Button.tsx";
 import { useKeys } from "../design/keys.ts";
 import { EmptyState, ErrorState, Loading } from "../design/States.tsx";
@@ -22,7 +22,7 @@ interface Props {
   session: string;
   chosen: string | null;
   choose: (run: string) => void;
-  retried: (run: Run) => void;
+  retried: (run: AgentRun) => void;
   takeBack: (letter: Letter) => void;
   suggest: (text: string) => void;
 }

@@ -1,5 +1,5 @@
 import { memo } from "react";
-import type { Run } from "../api/schema.ts";
+import type { AgentRun } from "../api/schema.ts";
 import { Tag } from "../design/Tag.tsx";
 import { Time } from "../design/Time.tsx";
 import type { Turn } from "../live/turns.ts";
@@ -13,7 +13,7 @@ interface Props {
   isServed: boolean;
   chosen: string | null;
   choose: (run: string) => void;
-  retried: (run: Run) => void;
+  retried: (run: AgentRun) => void;
 }
 
 /** A message and what came of it. */

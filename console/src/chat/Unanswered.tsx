@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { call } from "../api/client.ts";
-import type { Run } from "../api/schema.ts";
+import type { AgentRun } from "../api/schema.ts";
 import { Button } from "../design/Button.tsx";
 import { Dialog } from "../design/Dialog.tsx";
 import { ErrorState } from "../design/States.tsx";
@@ -12,7 +12,7 @@ interface Props {
   run: string;
   /** Null: it was deleted, or is earlier than what was read. */
   message: Said | null;
-  retried: (run: Run) => void;
+  retried: (run: AgentRun) => void;
 }
 
 /** What can be done about a message that got no answer: ask again, ask something else, or delete it. */
@@ -82,6 +82,6 @@ function Editing({ run, message, retried, close }: Props & { message: Said; clos
   );
 }
 
-function retryRun(id: string): Promise<Run> {
+function retryRun(id: string): Promise<AgentRun> {
   return call("POST /api/runs/{id}/retry", { path: { id } });
 }

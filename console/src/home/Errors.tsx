@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Problem } from "../api/problem.ts";
 import { reading } from "../api/queries.ts";
-import type { Run } from "../api/schema.ts";
+import type { AgentRun } from "../api/schema.ts";
 import { Copied } from "../design/Copied.tsx";
 import { cli } from "../design/commands.ts";
 import { Read } from "../design/Read.tsx";
@@ -41,7 +41,7 @@ export function Errors() {
   );
 }
 
-function Failure({ run }: { run: Run }) {
+function Failure({ run }: { run: AgentRun }) {
   const { what, why } = Problem.of(0, run.error ?? { what: "the run failed" });
   return (
     <li className={styles.error}>

@@ -2,7 +2,7 @@ import { generateNewSessionId } from "chat-session";
 import { call } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
 import { stale } from "../api/queries.ts";
-import type { Event, Run } from "../api/schema.ts";
+import type { AgentRun, Event } from "../api/schema.ts";
 import { diagnose, refusal, tooLarge } from "./diagnosis.ts";
 import { type Frame, type Ready, said } from "./frames.ts";
 import { type Line, type LineState, openLine } from "./line.ts";
@@ -39,7 +39,7 @@ export interface Conversation {
   takeBack: (key: string) => void;
   readEarlier: () => Promise<void>;
   /** Know of a run that was just made. */
-  expectRun: (run: Run) => void;
+  expectRun: (run: AgentRun) => void;
   reconnect: () => void;
 }
 

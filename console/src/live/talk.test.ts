@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Event, Node, Run } from "../api/schema.ts";
+import type { AgentRun, Event, Node } from "../api/schema.ts";
 import { type Frame, type Sent, readFrame } from "./frames.ts";
 import { SILENCE, type Talk, expect, hear, recall } from "./talk.ts";
 import { type Turn, turnsOf } from "./turns.ts";
@@ -10,7 +10,7 @@ import { type Turn, turnsOf } from "./turns.ts";
 const lines = readFileSync(new URL("recording.jsonl", import.meta.url), "utf8")
   .trimEnd()
   .split("\n");
-const recorded = lines.map((line) => JSON.parse(line) as { kind: string; node: Node; run: Run });
+const recorded = lines.map((line) => JSON.parse(line) as { kind: string; node: Node; run: AgentRun });
 const frames = lines
   .map((line) => readFrame(line)!)
   .filter(({ kind }) => kind !== ("node" as string) && kind !== ("run" as string));

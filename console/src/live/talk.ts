@@ -1,4 +1,4 @@
-import type { Event, Node, Run } from "../api/schema.ts";
+import type { AgentRun, Event, Node } from "../api/schema.ts";
 import { isNews } from "./cursors.ts";
 import type { Sent } from "./frames.ts";
 import { eventsOf } from "./nodes.ts";
@@ -80,7 +80,7 @@ export function hear(talk: Talk, events: readonly Event[]): Talk {
 
 interface Read {
   readonly nodes?: readonly Node[];
-  readonly runs?: readonly Run[];
+  readonly runs?: readonly AgentRun[];
   readonly first?: number;
 }
 
@@ -183,7 +183,7 @@ function endOf(event: Event): End {
   };
 }
 
-function known(before: Underway, run: Run): Underway {
+function known(before: Underway, run: AgentRun): Underway {
   const { trigger, attempt, state } = run;
   const begun = before.begun || state !== "queued";
   const end =
@@ -193,7 +193,7 @@ function known(before: Underway, run: Run): Underway {
   return isOld ? before : { ...before, trigger, attempt, begun, end };
 }
 
-function endedAs({ error, steps, input_tokens, output_tokens, cost }: Run, state: End["state"]): End {
+function endedAs({ error, steps, input_tokens, output_tokens, cost }: AgentRun, state: End["state"]): End {
   return { state, error, usage: { steps, input: input_tokens, output: output_tokens, cost } };
 }
 

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { paging } from "../api/paging.ts";
 import { PACE } from "../api/queries.ts";
 import { hasEnded, toneOf } from "../api/runs.ts";
-import type { Conversation, Run } from "../api/schema.ts";
+import type { AgentRun, Conversation } from "../api/schema.ts";
 import { Button } from "../design/Button.tsx";
 import { ErrorState, Loading } from "../design/States.tsx";
 import { type Column, Table } from "../design/Table.tsx";
@@ -40,7 +40,7 @@ export function Runs({ talk }: { talk: Conversation }) {
   );
 }
 
-const COLUMNS: readonly Column<Run>[] = [
+const COLUMNS: readonly Column<AgentRun>[] = [
   {
     name: "Run",
     cell: (run) => (

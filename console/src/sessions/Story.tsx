@@ -5,7 +5,7 @@ import type { Part, Recalled } from "../api/context.ts";
 import { Problem } from "../api/problem.ts";
 import { PACE } from "../api/queries.ts";
 import { hasEnded, toneOf } from "../api/runs.ts";
-import type { ModelReply, Run, RunStory } from "../api/schema.ts";
+import type { AgentRun, ModelReply, RunStory } from "../api/schema.ts";
 import { wholeRun } from "../api/wholeRun.ts";
 import { Facts } from "../design/Facts.tsx";
 import { Read } from "../design/Read.tsx";
@@ -55,7 +55,7 @@ function Whole({ story }: { story: RunStory }) {
   );
 }
 
-function factsOf(run: Run): Record<string, ReactNode> {
+function factsOf(run: AgentRun): Record<string, ReactNode> {
   return {
     "Triggered by": (
       <Link

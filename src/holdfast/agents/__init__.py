@@ -7,11 +7,12 @@ from holdfast.agents.agents import Agents
 from holdfast.agents.approvals import Approval, Approvals
 from holdfast.agents.definitions import Agent, Definition, Definitions, Incoming, Limits
 from holdfast.agents.events import Event
-from holdfast.agents.runs import Run, Runs, Sent
+from holdfast.agents.runs import AgentRun, Runs, Sent
 from holdfast.agents.serving import Serving
 
 __all__ = [
     "Agent",
+    "AgentRun",
     "Agents",
     "Approval",
     "Approvals",
@@ -20,7 +21,6 @@ __all__ = [
     "Event",
     "Incoming",
     "Limits",
-    "Run",
     "Runs",
     "Sent",
     "Serving",

@@ -20,7 +20,7 @@ from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
 from holdfast.agents.inbox import Inbox
 from holdfast.agents.journal import RunHistory, RunStep, past_of
 from holdfast.agents.presence import AgentPresence
-from holdfast.agents.runs import Run, Runs, Sent
+from holdfast.agents.runs import AgentRun, Runs, Sent
 from holdfast.agents.watch import Watch
 from holdfast.bus.log import Log
 from holdfast.bus.messages import VERSION, ConversationMessage, headers_of
@@ -236,7 +236,7 @@ class Agents:
         if outcome == "stopped":
             await self._look(run.conversation)
 
-    async def retry(self, run_id: UUID) -> Run:
+    async def retry(self, run_id: UUID) -> AgentRun:
         """Retry a run that failed or was cancelled."""
         run = await self.runs.retry(run_id)
         await wake_queue(self._database, self._wakes)
@@ -266,7 +266,7 @@ class Agents:
         await self.watching.join()
         self.watching.look(conversation)
 
-    async def _tell_of_retry(self, run: Run) -> None:
+    async def _tell_of_retry(self, run: AgentRun) -> None:
         """Make watchers in other processes read the rows: a retry changes nothing in the conversation."""
         told = ConversationMessage(
             version=VERSION,

@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import UUID, uuid5
 
 from holdfast.agents.broadcast import Broadcast
-from holdfast.agents.runs import Run, RunClaim, Runs, Sent
+from holdfast.agents.runs import AgentRun, RunClaim, Runs, Sent
 from holdfast.bus.log import Log
 from holdfast.bus.notifications import Notifications
 from holdfast.conversations.contexts import by_user
@@ -48,7 +48,7 @@ class RunTaker(Protocol):
         """Reserve a place for a run of an agent, and return the claim to store it with. None: it has no room."""
         ...
 
-    def start(self, claim: RunClaim, run: Run | None) -> None:
+    def start(self, claim: RunClaim, run: AgentRun | None) -> None:
         """Execute the run that was stored with a claim. None: the run is not claimed, or there is none."""
         ...
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.agents.events import PER_CLAIM, PER_RUN, Event, Pieces, delta_event
-from holdfast.agents.runs import Run, lapsed
+from holdfast.agents.runs import AgentRun, lapsed
 from holdfast.conversations.contexts import Context, parse_context
 from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.core.ids import uuid7
@@ -138,7 +138,12 @@ class Journal:
     """Stores what one run does, under the fencing token of its claim."""
 
     def __init__(
-        self, database: Database, run: Run, *, announce: Callable[[str, UUID], None], on_node: Callable[[Node], None]
+        self,
+        database: Database,
+        run: AgentRun,
+        *,
+        announce: Callable[[str, UUID], None],
+        on_node: Callable[[Node], None],
     ) -> None:
         self._database = database
         self._announce = announce  # wakes the readers of the agent's topic

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 from uuid import UUID
 
 from holdfast.agents.definitions import Agent
-from holdfast.agents.runs import FinishedRun, Run, RunClaim, Runs, is_passing
+from holdfast.agents.runs import AgentRun, FinishedRun, RunClaim, Runs, is_passing
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.notifications import until
 from holdfast.conversations.turn_claims import queue_channel
@@ -34,11 +34,11 @@ log = logging.getLogger(__name__)
 class RunExecutor(Protocol):
     """Executes runs."""
 
-    async def do(self, agent: Agent, run: Run) -> FinishedRun | None:
+    async def do(self, agent: Agent, run: AgentRun) -> FinishedRun | None:
         """Execute a run until it ends. Return None if it has to wait for an approval."""
         ...
 
-    async def stopped(self, agent: Agent, run: Run) -> FinishedRun:
+    async def stopped(self, agent: Agent, run: AgentRun) -> FinishedRun:
         """End a run that was stopped."""
         ...
 
@@ -47,7 +47,7 @@ class RunExecutor(Protocol):
 class HeldRun:
     """A run that this process executes."""
 
-    run: Run
+    run: AgentRun
     task: "asyncio.Task[None]"
     holder: Holder
     stop: str | None = None
@@ -153,7 +153,7 @@ class AgentRunner:
         self._places.add(holder)
         return claim
 
-    def start(self, claim: RunClaim, run: Run | None) -> None:
+    def start(self, claim: RunClaim, run: AgentRun | None) -> None:
         """Execute the run that was stored with a claim. None: the run is not claimed, or there is none."""
         self._end_offer(claim)
         agent = None if run is None else self._agents.get(run.agent)
@@ -230,7 +230,7 @@ class AgentRunner:
         if strange:
             await self._runs.give_back(self._holder, runs=strange)
 
-    def _start(self, agent: Agent, run: Run) -> None:
+    def _start(self, agent: Agent, run: AgentRun) -> None:
         former = self._held.get(run.id)
         if former is not None:  # the lease expired while the database was unreachable
             former.task.cancel()
@@ -259,7 +259,7 @@ class AgentRunner:
             self._more = False
             self._woken.set()
 
-    async def _do(self, agent: Agent, run: Run) -> None:
+    async def _do(self, agent: Agent, run: AgentRun) -> None:
         set_holder(self._tenant, run.user)
         try:
             finished = await self._finished(agent, run)
@@ -274,7 +274,7 @@ class AgentRunner:
         if finished is not None and finished.following is not None and self._agents:
             self._begin_taking(list(self._agents), [finished.following])
 
-    async def _finished(self, agent: Agent, run: Run) -> FinishedRun | None:
+    async def _finished(self, agent: Agent, run: AgentRun) -> FinishedRun | None:
         try:
             return await self._does.do(agent, run)
         except asyncio.CancelledError:
@@ -284,7 +284,7 @@ class AgentRunner:
             held.task.uncancel()
             return await self._does.stopped(agent, run)
 
-    def _own(self, run: Run) -> HeldRun | None:
+    def _own(self, run: AgentRun) -> HeldRun | None:
         """Return the held run of this task, or None if the run was started again meanwhile."""
         held = self._held.get(run.id)
         return held if held is not None and held.task is asyncio.current_task() else None

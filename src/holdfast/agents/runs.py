@@ -41,7 +41,7 @@ sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class AgentRun:
     """One attempt at a turn. `trigger` is the node that started it, `answer` the node that ended it.
 
     `merged`: the seqs of messages that joined the run before it began, and that it answers too. `claimed_revision`: the
@@ -100,7 +100,7 @@ class Sent:
     number: int
     topic: str | None
     is_new: bool
-    held: Run | None = None
+    held: AgentRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Runs:
         lease: timedelta,
         most: int,
         max_per_user: int | None = None,
-    ) -> list[Run]:
+    ) -> list[AgentRun]:
         """Claim the runs that answer these nodes, and store those that are missing. Without nodes, claim due runs.
 
         Users take turns: the user with the fewest runs in progress here comes first, and none gets more than
@@ -182,12 +182,12 @@ class Runs:
         )
         return [run_of(row) for row in rows]
 
-    async def renew(self, held: Sequence[Run], *, lease: timedelta) -> dict[UUID, str | None]:
+    async def renew(self, held: Sequence[AgentRun], *, lease: timedelta) -> dict[UUID, str | None]:
         """Renew the leases of runs, and return what each run is asked to do."""
         await self._database.run(sql("renew_runs"), [run.id for run in held], [run.token for run in held], lease)
         return await self.asked_to_stop(held)
 
-    async def asked_to_stop(self, held: Sequence[Run]) -> dict[UUID, str | None]:
+    async def asked_to_stop(self, held: Sequence[AgentRun]) -> dict[UUID, str | None]:
         """Return what each run is asked to do: `cancel`, `interrupt`, nothing, or `lapsed` if it is no longer held."""
         rows = await self._database.all(sql("stops"), [run.id for run in held], [run.token for run in held])
         return {row["id"]: row["stop"] for row in rows}
@@ -197,7 +197,7 @@ class Runs:
         await self._database.run(sql("give_back_runs"), store(holder), None if runs is None else list(runs))
 
     async def finish(
-        self, run: Run, ending: Ending, *, answer: UUID | None = None, error: dict[str, Any] | None = None
+        self, run: AgentRun, ending: Ending, *, answer: UUID | None = None, error: dict[str, Any] | None = None
     ) -> FinishedRun:
         """End a run."""
         row = cast(Row, await self._database.one(sql("finish_run"), run.id, run.token, ending, answer, error))
@@ -212,7 +212,7 @@ class Runs:
             raise unknown_run(id)
         return cast(str, outcome)
 
-    async def retry(self, id: UUID) -> Run:
+    async def retry(self, id: UUID) -> AgentRun:
         """Store another attempt at a run that failed or was cancelled."""
         row = cast(Row, await self._database.one(sql("retry_run"), id, uuid7()))
         if row["outcome"] == "missing":
@@ -229,7 +229,7 @@ class Runs:
             )
         return await self.get(row["id"])
 
-    async def get(self, id: UUID) -> Run:
+    async def get(self, id: UUID) -> AgentRun:
         """Return a run."""
         row = await self._database.one(sql("run"), id)
         if row is None:
@@ -244,7 +244,7 @@ class Runs:
         state: RunState | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[Run]:
+    ) -> Page[AgentRun]:
         """List runs, newest first: of a conversation, of a user, or all; with `state`, only those in this state."""
         before, _ = read_cursor(cursor)
         stored = None if user is None else store(user)
@@ -259,15 +259,15 @@ class Runs:
         runs = [run_of(row) for row in rows[:limit]]
         return Page(runs, write_cursor(runs[-1].id) if len(rows) > limit else None)
 
-    async def questions(self, runs: Sequence[Run]) -> dict[UUID, str]:
+    async def questions(self, runs: Sequence[AgentRun]) -> dict[UUID, str]:
         """Return the beginning of the message that each run answers, without deleted messages."""
         rows = await self._database.all(sql("questions"), [run.id for run in runs]) if runs else []
         return {row["id"]: restore(row["question"]) for row in rows}
 
 
-def run_of(row: Row) -> Run:
+def run_of(row: Row) -> AgentRun:
     """Build a run from its row."""
-    return Run(
+    return AgentRun(
         row["id"],
         restore(row["agent"]),
         row["root"],
@@ -305,16 +305,16 @@ def _first_claim(
     user: str | None,
     at: datetime,
     revision: int,
-) -> Run:
+) -> AgentRun:
     """Build the run that was claimed when it was stored."""
-    return Run(
+    return AgentRun(
         id, agent, conversation, number, node, seq, attempt=1, retry_of=None, user=user, state="running", token=1,
         claims=1, steps=0, input_tokens=0, output_tokens=0, cost=0.0, model=None, answer=None, error=None,
         created_at=at, started_at=at, finished_at=None, claimed_revision=revision,
     )  # fmt: skip
 
 
-def lapsed(run: Run) -> Busy:
+def lapsed(run: AgentRun) -> Busy:
     """Return the error for a run that another process holds, or that has ended."""
     return Busy(f"the run {run.id} is not held any more", why="its lease ran out and another took it, or it has ended")
 

@@ -22,7 +22,7 @@ from holdfast.agents.definitions import Agent, Incoming
 from holdfast.agents.events import PER_RUN, delta_event
 from holdfast.agents.journal import CallOutcome, Journal, Question, StartedCall, StartedCalls, StepReply
 from holdfast.agents.prompt_builder import PromptBuilder
-from holdfast.agents.runs import Ending, FinishedRun, Run, is_passing, told
+from holdfast.agents.runs import AgentRun, Ending, FinishedRun, is_passing, told
 from holdfast.agents.skill_tools import USE_SKILL
 from holdfast.agents.tool_calls import (
     RUN,
@@ -44,7 +44,7 @@ from holdfast.execution.outcomes import Failed, finished, reason_of, trace_of
 from holdfast.execution.worker_runner import correlation_id
 from holdfast.llm import ModelReply, ModelRequest, Shown, TextPiece, ThinkingPiece
 from holdfast.postgres.sql import statements
-from holdfast.skills.run import Run as ToolRun
+from holdfast.skills.run import Run
 from holdfast.skills.tool import Mode, Tool
 
 AGAIN = 0.5  # seconds before the next attempt to store a reply
@@ -85,7 +85,7 @@ class TurnLoop:
         """Stop keeping the views up to date."""
         self._services.watching.views.remove(self.views)
 
-    async def do(self, agent: Agent, run: Run) -> FinishedRun | None:
+    async def do(self, agent: Agent, run: AgentRun) -> FinishedRun | None:
         """Execute a run until it ends. Return None if it has to wait for an approval."""
         journal = self._journal(run)
         turn = TurnState(agent, run, journal, self.views)
@@ -126,7 +126,7 @@ class TurnLoop:
                 log.exception("the run %s broke", run.id)
                 return await self._fail(turn, _broken(error))
 
-    async def stopped(self, agent: Agent, run: Run) -> FinishedRun:
+    async def stopped(self, agent: Agent, run: AgentRun) -> FinishedRun:
         """End a stopped run as cancelled, and cancel its calls at workers. The text streamed so far becomes a node."""
         turn = self._stopped.pop(_current_task(), None)
         answer: UUID | None = None
@@ -310,7 +310,7 @@ class TurnLoop:
     async def _call(self, turn: TurnState, number: int, call: PendingCall) -> CallOutcome:
         view, settings, run, written = await turn.view(), self._services.settings, turn.run, call.written
         who = view.user, turn.agent.name, view.session_id
-        called = ToolRun(*who, run.conversation, run.id, written.id, call.key)
+        called = Run(*who, run.conversation, run.id, written.id, call.key)
         if call.mode == "event":
             turn.awaited.add(call.key)
         outcome = await self._services.executor.run(
@@ -353,7 +353,7 @@ class TurnLoop:
 
     async def _finish(
         self,
-        run: Run,
+        run: AgentRun,
         ending: Ending,
         *,
         answer: UUID | None = None,
@@ -402,7 +402,7 @@ class TurnLoop:
         event, n, after = turn.journal.tell(kind, data, revision=view.revision, at=datetime.now(UTC))
         self._services.watching.beside(turn.run.conversation, event, n, after)
 
-    def _journal(self, run: Run) -> Journal:
+    def _journal(self, run: AgentRun) -> Journal:
         watching = self._services.watching
         return Journal(self._services.database, run, announce=watching.wake_readers, on_node=watching.node)
 
@@ -425,7 +425,7 @@ def _known(ended: CallOutcome) -> CallResult:
     return CallResult(ended.output["text"], ended.status == "failed", ended.output["result"])
 
 
-def _observed(run: Run, number: int, call: RequestedCall, told: CallResult) -> NodeInput:
+def _observed(run: AgentRun, number: int, call: RequestedCall, told: CallResult) -> NodeInput:
     payload: dict[str, Any] = {"role": "tool", "tool_call_id": call.id, "tool_name": call.name}
     if told.failed:
         payload["error"] = True
@@ -439,7 +439,7 @@ async def _flush(journal: Journal) -> None:
             await journal.flush()
 
 
-def _failure(agent: Agent, run: Run, error: BaseException) -> HoldfastError:
+def _failure(agent: Agent, run: AgentRun, error: BaseException) -> HoldfastError:
     """Return the error that users see: a handler's HoldfastError, or Broken for any other exception."""
     if isinstance(error, HoldfastError):
         return error

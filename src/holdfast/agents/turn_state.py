@@ -8,7 +8,7 @@ from holdfast.agents.conversation_views import ConversationView, ConversationVie
 from holdfast.agents.definitions import Agent
 from holdfast.agents.journal import Journal, RunHistory, StepReply
 from holdfast.agents.prompt import Prompt, PromptInputs, RecalledMemory
-from holdfast.agents.runs import Run, Runs
+from holdfast.agents.runs import AgentRun, Runs
 from holdfast.agents.skill_section import AgentSkills
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.notes import Notes
@@ -48,7 +48,7 @@ class TurnState:
     """A run in progress, and its state."""
 
     agent: Agent
-    run: Run
+    run: AgentRun
     journal: Journal
     views: ConversationViews
     tools: Mapping[str, Offer] = field(default_factory=dict[str, Offer])

@@ -18,7 +18,7 @@ from uuid import UUID
 import holdfast
 from holdfast.agents import after_turn
 from holdfast.agents.journal import Journal
-from holdfast.agents.runs import Run, Runs
+from holdfast.agents.runs import AgentRun, Runs
 from holdfast.bus.subscription import Subscription
 from holdfast.conversations import NodeInput
 from holdfast.engine import open_engine
@@ -132,7 +132,7 @@ async def flush(journal: Journal, stored: Method = Journal.flush) -> None:
     flushed.set()
 
 
-async def unaware(_: Runs, held: Sequence[Run], **__: object) -> dict[UUID, str | None]:
+async def unaware(_: Runs, held: Sequence[AgentRun], **__: object) -> dict[UUID, str | None]:
     """All is as it was."""
     return {run.id: None for run in held}
 

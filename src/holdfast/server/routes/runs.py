@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.agents import Run
+from holdfast.agents import AgentRun
 from holdfast.agents.journal import RequestedApproval, RunExecution, RunStep
 from holdfast.agents.runs import RunState
 from holdfast.authorization import Name
@@ -29,7 +29,7 @@ class RunPage(msgspec.Struct, frozen=True):
     `questions`: by run id, the first 200 characters of the message that the run answers.
     """
 
-    runs: list[Run]
+    runs: list[AgentRun]
     cursor: str | None
     questions: dict[UUID, str]
 
@@ -41,7 +41,7 @@ class RunStory(msgspec.Struct, frozen=True):
     Pass `cursor` as `since` to get the next page of steps; it is null on the last page.
     """
 
-    run: Run
+    run: AgentRun
     steps: Sequence[RunStep]
     executions: Sequence[RunExecution]
     asked: Sequence[RequestedApproval]
@@ -73,7 +73,7 @@ async def list_runs(
         await call.authorization.conversation(conversation)
     runs, of_user = call.engine.agents.runs, await call.authorization.users(user)
 
-    async def read(most: int, cursor: str | None) -> tuple[list[Run], str | None]:
+    async def read(most: int, cursor: str | None) -> tuple[list[AgentRun], str | None]:
         page = await runs.list(conversation=conversation, user=of_user, state=state, limit=most, cursor=cursor)
         return page, page.cursor
 
@@ -109,7 +109,7 @@ async def get_run(call: ApiCall, id: UUID, since: StepNumber = 0) -> RunStory:
 
 
 @operations.declare("POST", "/api/runs/{id}/cancel", needs="write", errors=[NotFound])
-async def cancel_run(call: ApiCall, id: UUID) -> Run:
+async def cancel_run(call: ApiCall, id: UUID) -> AgentRun:
     """Cancel a run. Its text so far is kept. A run that has ended is unchanged."""
     await call.authorization.run(id)
     await call.engine.agents.cancel(id)
@@ -117,7 +117,7 @@ async def cancel_run(call: ApiCall, id: UUID) -> Run:
 
 
 @operations.declare("POST", "/api/runs/{id}/retry", needs="write", status=201, errors=[NotFound])
-async def retry_run(call: ApiCall, id: UUID) -> Run:
+async def retry_run(call: ApiCall, id: UUID) -> AgentRun:
     """Retry a failed or cancelled run, and return the new run."""
     await call.authorization.run(id)
     return await call.engine.agents.retry(id)
