@@ -195,7 +195,7 @@ def test_who_may_only_read_is_told_so_in_the_chat_and_reads_what_was_said(
     page = signed_in(open_page(base_url=base), guarded, base, *cora)
 
     page.goto(f"{base}/chat/desk")
-    expect(page.get_by_role("alert")).to_contain_text("needs the scope 'write'")
+    expect(page.get_by_role("alert")).to_contain_text("The scope 'write' is required")
     page.goto(f"{base}/chat/desk/{session}")
 
     expect(page.get_by_role("alert")).to_contain_text("You have read-only access.")
