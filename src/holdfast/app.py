@@ -115,7 +115,7 @@ class App:
         An attempt can be repeated after a crash. `current_command().correlation_id` is the same in each attempt.
         """
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(f"{name!r:.200} is no name of a skill", next='Write @app.skill("name").')
+            raise InvalidInput(f"{name!r:.200} is not a valid name of a skill", next='Write @app.skill("name").')
 
         def declare(function: Function) -> Function:
             if name in self._skills:
@@ -333,7 +333,7 @@ class App:
             if uri in self._resources:
                 raise AlreadyExists(f"the resource {uri} is declared twice", next="Give each an address of its own.")
             if uri.startswith(OWN_SCHEME):
-                raise AlreadyExists(f"{uri} is the engine's own", next="Give it another scheme, such as shop:.")
+                raise AlreadyExists(f"{uri} is reserved for the engine", next="Give it another scheme, such as shop:.")
             self._resources[uri] = found
             return function
 
@@ -454,15 +454,15 @@ def _bring(tool: Tool, tools: dict[str, Tool]) -> None:
     """Add a tool, or raise AlreadyExists if its name is reserved or taken by another function."""
     if tool.name in RESERVED:
         raise AlreadyExists(
-            f"no tool can be called {tool.name}",
-            why="the engine has one of that name itself",
+            f"the tool name {tool.name} is reserved",
+            why="the engine has a tool of this name",
             next="Give it another: `@app.tool(name=...)`.",
         )
     known = tools.setdefault(tool.name, tool)
     if known is not tool and not (known.function and tool.function and known.function.call == tool.function.call):
         raise AlreadyExists(
-            f"two functions are called {tool.name}",
-            why="a tool's name is its own, whichever agent or skill has it",
+            f"two functions have the tool name {tool.name}",
+            why="tool names are unique across agents and skills",
             next="Give one of them another: `@app.tool(name=...)`.",
         )
 

@@ -98,7 +98,7 @@ class Authorization:
         """Return the named agent. A caller who acts for an agent may name only that agent."""
         own = self._caller.agent
         if own is not None and named != own:
-            raise NotFound(f"there is no agent {named!r:.200}", next=f"You speak for {own}: name that one.")
+            raise NotFound(f"there is no agent {named!r:.200}", next=f"Your key acts for {own}: use that name.")
         return named
 
     # Conversations
@@ -158,7 +158,7 @@ class Authorization:
         if shared is not None and not self.is_admin:
             raise Forbidden(
                 f"{self._caller.user!r} may not change the state {shared[:100]!r}",
-                why="every user of the app shares it: that needs the scope 'admin'",
+                why="all users of the app share it, so this needs the scope 'admin'",
                 next="Keep it for the user (`user:`) or for the conversation (no prefix).",
             )
 
@@ -199,9 +199,9 @@ class Authorization:
         caller = self._caller
         if caller.agent is not None:
             raise Forbidden(
-                "a tool is not called for an agent here",
-                why=f"the caller speaks for the agent {caller.agent!r:.200}",
-                next="Call it by /mcp or /rpc, where it is called as that agent may; or use a key that is no agent's.",
+                "this operation cannot call a tool for an agent",
+                why=f"the caller acts for the agent {caller.agent!r:.200}",
+                next="Call it through /mcp or /rpc with the agent's permissions, or use a key without an agent.",
             )
         entry = await self.tool(name)
         if self.is_admin or (allows_users(entry.tool.access, entry.permissions) and not entry.tool.approve):
@@ -257,7 +257,7 @@ class Authorization:
         """Refuse the trust `system` to all but admins."""
         if trust == "system" and not self.is_admin:
             raise Forbidden(
-                f"{self._caller.user!r} may not be trusted as the system",
+                f"{self._caller.user!r} may not store memories with the trust 'system'",
                 why="that needs the scope 'admin'",
                 next="Use 'user', 'agent', 'tool' or 'untrusted'.",
             )
@@ -337,7 +337,7 @@ class Authorization:
         if owner.scope in SHARED and not self.is_admin:
             raise Forbidden(
                 f"{self._caller.user!r} may not change memories of the {owner.scope}",
-                why="everybody is told of them: that needs the scope 'admin'",
+                why="all users share them, so this needs the scope 'admin'",
                 next="Remember it for the user or the session.",
             )
 
@@ -345,14 +345,14 @@ class Authorization:
         if not self.is_admin:
             raise Forbidden(
                 f"{self._caller.user!r} may not write as {speaker[:100]!r}",
-                why="to speak as another user, or as the system, needs the scope 'admin'",
+                why="writing as another user or as the system needs the scope 'admin'",
                 next=f"Write as {str(by_user(self._caller.user))!r}, or as an agent.",
             )
 
 
 def _needed(named: OwnerName) -> str:
     if named.name is None:
-        raise InvalidInput(f"whose memories of the scope {named.scope!r} are meant is not said", next="Give a name.")
+        raise InvalidInput(f"the owner of the memories in the scope {named.scope!r} is missing", next="Give a name.")
     return named.name
 
 

@@ -171,7 +171,7 @@ class Engine:
     def worker(self, app: App, *, concurrency: int = 10) -> Worker:
         """Return a worker. Inside `async with` it runs the app's handlers and event tools, `concurrency` at a time."""
         if not isinstance(app, App):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(f"{app!r:.200} is no holdfast.App", next="Give the app whose skills the worker has.")
+            raise InvalidInput(f"expected a holdfast.App, got {app!r:.200}", next="Pass the app of the worker.")
         app.run_by(self)
         tools = {name: tool for name, tool in app.brought.items() if tool.mode == "event"}
         return self._execution.worker(app.name, skills=app.skills, tools=tools, concurrency=concurrency)

@@ -91,7 +91,7 @@ async def test_notes_are_those_of_the_run_and_no_argument_names_another(tools: d
         (ANN, {"operation": "read", "content": "x"}, "read does not take content"),
         (ANN, {"operation": "delete_section_by_header", "section_header": "Nowhere"}, "Nowhere"),
         (ANN, {"operation": "overwrite", "content": "x" * 70_000}, "the notes would be too large"),
-        (run_of(None), {}, "there is no user here"),
+        (run_of(None), {}, "the conversation has no user"),
     ],
 )
 async def test_what_cannot_be_noted_is_a_failure_that_the_model_reads(

@@ -200,8 +200,8 @@ async def test_a_tool_that_an_agent_names_and_nobody_has_is_told(
     await serves(serving, "clerk", "helper", "support")
     told = [record.getMessage() for record in caplog.records if "there is none" in record.getMessage()]
     assert told == [
-        "the agent clerk names the tool refnd, and there is none: it does without",
-        "the agent helper names the tool trak, and there is none: it does without",
+        "the agent clerk names the tool refnd, which does not exist: it runs without it",
+        "the agent helper names the tool trak, which does not exist: it runs without it",
     ]
 
 

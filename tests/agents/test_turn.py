@@ -248,9 +248,9 @@ async def test_a_model_that_is_down_fails_the_run_and_a_retry_answers(stage: Sta
     assert answer(other) == "Done."
     assert (retried.retry_of, retried.attempt) == (failed, 2)
     assert again[-1].state == "done"
-    with pytest.raises(InvalidInput, match="cannot be tried again"):
+    with pytest.raises(InvalidInput, match="cannot be retried"):
         await engine.agents.retry(failed)
-    with pytest.raises(InvalidInput, match="cannot be tried again"):
+    with pytest.raises(InvalidInput, match="cannot be retried"):
         await engine.agents.retry(retried.id)
 
 

@@ -166,7 +166,7 @@ def test_functions_of_one_name_are_not_crossed() -> None:
     app.add_skill("one", instructions="Search.", tools=[search])
     app.add_skill("again", instructions="Search.", tools=[search])
 
-    with pytest.raises(AlreadyExists, match="two functions are called search"):
+    with pytest.raises(AlreadyExists, match="two functions have the tool name search"):
         app.add_skill("two", instructions="Search.", tools=[elsewhere])
 
 
@@ -184,9 +184,9 @@ def test_a_function_that_two_agents_have_is_one_tool() -> None:
 def test_names_of_the_engine_s_own_tools_are_not_given_away(name: str) -> None:
     app = App()
 
-    with pytest.raises(AlreadyExists, match=f"no tool can be called {name}"):
+    with pytest.raises(AlreadyExists, match=f"the tool name {name} is reserved"):
         app.tool(name=name)(plus_one)
-    with pytest.raises(AlreadyExists, match=f"no tool can be called {name}"):
+    with pytest.raises(AlreadyExists, match=f"the tool name {name} is reserved"):
         app.add_skill("more", instructions="Add.", tools=[tool_of(plus_one, name=name)])
     app.skill(name)(plus_one)
 

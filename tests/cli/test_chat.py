@@ -403,13 +403,13 @@ def test_an_agent_of_a_former_start_is_marked_never_chosen_and_does_not_answer_i
         chat = at_terminal(own_desk, "chat", "default")
         chat.wait_for(READY)
         chat.say("Hello?")
-        chat.wait_for("(nobody serves the agent default now")
+        chat.wait_for("(no process serves the agent default")
         chat.wait_for(READY)
 
     assert agents == {"default": False, "desk": True}
     assert (chosen.code, events(chosen)[0]["agent"]) == (0, "desk")
     assert (named.code, named.error["code"]) == (6, "unavailable")
-    assert "nobody serves the agent default" in named.error["what"]
+    assert "no process serves the agent default" in named.error["what"]
 
 
 # When the server goes

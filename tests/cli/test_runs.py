@@ -68,7 +68,7 @@ def test_a_run_that_failed_is_tried_again_and_one_that_ended_can_be_stopped_no_m
 
     assert (again.json["retry_of"], again.json["attempt"]) == (failed["id"], 2)
     assert (twice.code, stopped.code) == (2, 0)
-    assert "cannot be tried again" in twice.stderr
+    assert "cannot be retried" in twice.stderr
 
 
 @pytest.mark.req("AGENT-07")

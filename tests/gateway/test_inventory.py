@@ -160,7 +160,7 @@ async def test_what_an_agent_may_not_do_by_itself_is_not_done_by_its_key(gateway
     clerk, order = await caller(gateway, scopes=MEMBER, agent="clerk"), {"order": "A-1"}
 
     for name, arguments in (("refund", order), ("call_tool", {"name": "refund", "arguments": order})):
-        with pytest.raises(Forbidden, match="the caller speaks for the agent 'clerk'"):
+        with pytest.raises(Forbidden, match="the caller acts for the agent 'clerk'"):
             await gateway.call(clerk, name, arguments, client=person)
 
     assert (await gateway.call(await caller(gateway), "refund", order)).text == "paid back 1 for A-1"

@@ -17,7 +17,7 @@ BEYOND_THE_DOCUMENT = (
     ("POST /api/groups/{group}/reset", "has no partition", "which partitions there are is in the topic's row"),
     ("POST /api/memories/{id}/supersede", "already superseded|not valid yet", "it depends on the memory's row"),
     ("POST /api/nodes/{id}/move", "cannot be changed", "it depends on the node's tree"),
-    ("POST /api/runs/{id}/retry", "cannot be tried again", "it depends on the run's state"),
+    ("POST /api/runs/{id}/retry", "cannot be retried", "it depends on the run's state"),
     ("PUT /api/agents/{name}", "unknown model", "which models there are is in the settings"),
     ("PUT /api/agents/{name}", "and the operator allows", "how much an agent may take is in the settings"),
     ("PUT /api/tools/{name}", r"has no runner for the kind \w+", "which kinds run is known to the executor"),

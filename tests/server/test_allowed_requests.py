@@ -323,9 +323,9 @@ def test_a_refusal_an_error_and_a_kind_that_is_not_described_are_found_in_a_repo
     report = [
         "{}",
         _line("POST /api/topics", 400, "'' is not a valid name for a topic"),
-        _line("GET /api/topics", 500, "something broke here"),
+        _line("GET /api/topics", 500, "internal error"),
         _line("GET /api/topics", 200, "", kind="text/plain"),
-        _line("POST /api/runs/{id}/retry", 400, "the run 7 cannot be tried again"),
+        _line("POST /api/runs/{id}/retry", 400, "the run 7 cannot be retried"),
     ]
 
     found = exchanges(report)

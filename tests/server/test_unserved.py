@@ -112,7 +112,7 @@ async def test_a_message_to_an_agent_that_nobody_serves_is_kept_and_that_is_told
     assert time.monotonic() - began < SOON
     kept = reply.json()
     assert (reply.status, kept["state"], kept["reply"], kept["agent_id"]) == (202, "queued", None, "support")
-    assert "nobody serves the agent support" in kept["note"]
+    assert "no process serves the agent support" in kept["note"]
     assert "holdfast up APP" in kept["note"]
     async with own(site.engine).serving(app_of("support")):
         talk = await site.engine.conversations.find(session_id="web-1")
@@ -133,7 +133,7 @@ async def test_a_stream_ends_with_that_the_message_is_queued(site: Site) -> None
     events = events_of(reply.body)
     assert kinds(events) == ["ready", "queued"]
     assert events[0]["run_id"] == events[1]["run_id"]
-    assert "nobody serves the agent support" in events[1]["text"]
+    assert "no process serves the agent support" in events[1]["text"]
 
 
 async def test_a_socket_tells_it_and_goes_on_when_somebody_serves_the_agent(site: Site, model: Player) -> None:
@@ -147,7 +147,7 @@ async def test_a_socket_tells_it_and_goes_on_when_somebody_serves_the_agent(site
     sent = next(frame for frame in frames if frame["kind"] == "sent")
     queued = next(frame for frame in frames if frame["kind"] == "queued")
     assert queued["run_id"] == sent["run_id"]
-    assert "nobody serves the agent support" in queued["text"]
+    assert "no process serves the agent support" in queued["text"]
     assert [frame["text"] for frame in frames if frame["kind"] == "answer"] == ["It is in Cologne."]
 
 
@@ -209,5 +209,5 @@ async def test_where_it_is_not_clear_who_is_meant_those_who_are_served_are_told(
 
 
 async def test_a_python_program_is_told_too(engine: Engine) -> None:
-    with pytest.raises(Unavailable, match="nobody serves the agent support"):
+    with pytest.raises(Unavailable, match="no process serves the agent support"):
         await told(engine, "support", "Hello", user="ann")

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { AgentEntry } from "../api/schema.ts";
 import styles from "./Room.module.css";
 
-/** Says that nobody serves the agent, and who else can be talked to. */
+/** Says that no process serves the agent, and which agents are served. */
 export function Unserved({ agent, agents }: { agent: string; agents: readonly AgentEntry[] }) {
   const others = agents.filter(({ served }) => served);
   return (

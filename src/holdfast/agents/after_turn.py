@@ -57,11 +57,11 @@ class AfterTurn:
             async with asyncio.timeout(SUMMING):
                 await self._sum_up(turn)
         except TimeoutError:
-            log.warning("no summary was made in %g seconds after the run %s", SUMMING, turn.run.id)
+            log.warning("the summary was not ready %g seconds after the run %s", SUMMING, turn.run.id)
         except HoldfastError as error:
             if is_passing(error):
                 raise
-            log.warning("no summary could be made after the run %s: %s", turn.run.id, error)
+            log.warning("could not summarize after the run %s: %s", turn.run.id, error)
 
     async def _sum_up(self, turn: TurnState) -> None:
         counter, budget = await self._briefing.counter(turn.agent.model), self._briefing.budget
@@ -129,7 +129,7 @@ async def remember_turn(
             said.append((here, _said(answer, answer.content, session_id, author=agent, trust="agent")))
         await memory.remember_all([(owner, draft) for owner, draft in said if draft is not None])
     except HoldfastError as error:
-        log.warning("what was said in %s could not be remembered: %s", questions[0].root, error)
+        log.warning("could not store the memories of the conversation %s: %s", questions[0].root, error)
 
 
 def _said(

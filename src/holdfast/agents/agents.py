@@ -192,7 +192,7 @@ class Agents:
         elif talk.agent != agent:
             raise InvalidInput(
                 f"the session {session_id[:100]!r} is with the agent {talk.agent}",
-                next="Talk to that one, or start a new session.",
+                next="Send the message to that agent, or start a new session.",
             )
         return talk
 
@@ -213,7 +213,7 @@ class Agents:
             return chosen
         if names:
             raise InvalidInput(
-                "it is not clear which agent is meant", why=f"several are served: {', '.join(names)}", next="Name one."
+                "the agent is ambiguous", why=f"several are served: {', '.join(names)}", next="Name one."
             )
         raise Unavailable("no agent is served", next="Start one with `holdfast up` or `holdfast up APP`.")
 
@@ -282,7 +282,7 @@ class Agents:
             topic = await self._topic(run.agent)
             await self._log.publish(topic, key=str(run.conversation), value=told, headers=headers)
         except HoldfastError as error:  # the run is stored, and its events are announced anyway
-            log.warning("those who watch elsewhere do not hear that %s is tried again: %s", run.retry_of, error)
+            log.warning("could not notify watchers in other processes of the retry of %s: %s", run.retry_of, error)
 
     async def _topic(self, agent: str) -> str:
         """Return the topic of an agent that accepts messages."""
@@ -299,13 +299,13 @@ class Agents:
     def check_message(self, message: str, busy: str) -> None:
         """Raise an error if the message or the policy is not valid."""
         if not isinstance(message, str) or not message.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput("the message is empty", next="Say something.")
+            raise InvalidInput("the message is empty", next="Send a text.")
         size = len(message.encode(errors="surrogatepass"))
         if size > self._settings.max_message_bytes:
             raise TooLarge(
                 "the message is too large",
-                why=f"it has {size} bytes, at most {self._settings.max_message_bytes} are taken",
-                next="Send less, or raise agents.max_message_bytes.",
+                why=f"it has {size} bytes, the limit is {self._settings.max_message_bytes}",
+                next="Shorten the message, or raise agents.max_message_bytes.",
                 size=size,
                 limit=self._settings.max_message_bytes,
             )
@@ -321,8 +321,8 @@ def likeliest(names: Sequence[str]) -> str | None:
 def unserved(agent: str, run_id: UUID) -> Unavailable:
     """Return the error for an agent that nobody serves. The message waits."""
     return Unavailable(
-        f"nobody serves the agent {agent} now",
-        why="the message is kept, and answered once somebody does",
+        f"no process serves the agent {agent}",
+        why="the message is stored, and is answered when a process serves the agent",
         next="Start the program that declares it: `holdfast up APP`.",
         run_id=str(run_id),
     )

@@ -78,8 +78,8 @@ class Approvals:
                 f"the approval {id} cannot be {decision}",
                 expected=0,
                 current=1,
-                why=f"it was {state} before",
-                next="Look at it, and send another message to the agent if something else should happen.",
+                why=f"it is already {state}",
+                next="To change the outcome, send another message to the agent.",
             )
         await wake_queue(self._database, self._wakes)
         return await self.get(id)

@@ -235,7 +235,7 @@ class Broadcast:
             except InvalidInput:
                 raise
             except Exception as error:  # noqa: BLE001 - one bad record must not stop the reader of all watchers
-                log.warning("the topic %s cannot be read, trying again: %r", topic, error)
+                log.warning("could not read the topic %s; retrying: %r", topic, error)
                 await asyncio.sleep(REST)
 
     async def _tell(self, records: Sequence[Record]) -> None:
@@ -252,7 +252,7 @@ class Broadcast:
                 try:
                     _hand(watch, nodes.get(change.node), change)
                 except Exception:
-                    log.exception("a change of the conversation %s could not be told", watch.conversation)
+                    log.exception("could not deliver a change of the conversation %s", watch.conversation)
                     watch.look()
         for views, news in viewed:
             await views.apply(news, nodes)
@@ -294,7 +294,7 @@ class Broadcast:
             try:
                 rows = await self._database.all(sql("deltas"), list(expecting), list(expecting.values()))
             except HoldfastError as error:
-                log.warning("what others stream cannot be read, trying again: %s", error)
+                log.warning("could not read text that other processes stream; retrying: %s", error)
                 await asyncio.sleep(REST)
                 continue
             quiet = 0 if rows else quiet + 1
@@ -338,4 +338,4 @@ def _hand(watch: Watch, node: Node | None, change: Change) -> None:
 
 def _retrieved(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and task.exception() is not None:
-        log.warning("watching ended: %s", task.exception())
+        log.warning("a topic reader failed: %s", task.exception())

@@ -101,7 +101,7 @@ def day_of(memory: Memory) -> str:
 
 def _user(run: Run) -> str:
     if run.user is None:
-        raise InvalidInput("there is no user here", why="this conversation is nobody's", next="Answer without it.")
+        raise InvalidInput("the conversation has no user", next="Answer without this tool.")
     return run.user
 
 

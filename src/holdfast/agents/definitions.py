@@ -177,7 +177,7 @@ class Definitions:
                 expected=version,
                 current=0,
                 why="there is none of this name",
-                next="Leave the version out to make it.",
+                next="Omit the version to create it.",
             )
         await self._log.create(agent.topic)
         id = await self._identities.id("agent", name)
@@ -187,7 +187,7 @@ class Definitions:
         ))  # fmt: skip
         match row["outcome"]:
             case "code":
-                raise AlreadyExists(f"the agent {name} is declared in a program", next="Change it there.")
+                raise AlreadyExists(f"the agent {name} is declared in an app", next="Change it there.")
             case "conflict" if version is None:
                 raise AlreadyExists(
                     f"there is an agent {name} already", next=f"Give its version, {row['version']}, to change it."
@@ -201,7 +201,7 @@ class Definitions:
         """Remove an agent. Its conversations, its topic and its runs stay."""
         outcome = await self._database.value(sql("remove_agent"), name, store(by))
         if outcome == "code":
-            raise AlreadyExists(f"the agent {name} is declared in a program", next="Remove it there.")
+            raise AlreadyExists(f"the agent {name} is declared in an app", next="Remove it there.")
         if outcome == "missing":
             raise unknown_agent(name)
 

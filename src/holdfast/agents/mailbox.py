@@ -58,9 +58,9 @@ class Mailbox:
                 ) as records:
                     await self._read(records)
             except HoldfastError as error:
-                log.warning("the mailbox of %s cannot be read, trying again: %s", self._agent.name, error)
+                log.warning("could not read the mailbox of %s; retrying: %s", self._agent.name, error)
             except Exception:
-                log.exception("a defect: the mailbox of %s cannot be read, trying again", self._agent.name)
+                log.exception("internal error: could not read the mailbox of %s; retrying", self._agent.name)
             await asyncio.sleep(IDLE)
 
     async def _read(self, records: Subscription) -> None:
@@ -94,7 +94,7 @@ class Mailbox:
             raise
         except Exception:
             if len(records) == 1:
-                log.exception("%s passes by record %s, which cannot be handled", self._agent.name, records[0].id)
+                log.exception("%s skips the record %s: handling it failed", self._agent.name, records[0].id)
                 return
             for record in records:
                 await self._handle([record])
@@ -105,7 +105,7 @@ class Mailbox:
             try:
                 message = message_of(record)
             except InvalidInput as error:  # anybody can publish to the topic
-                log.warning("%s was sent what it cannot read: %s", self._agent.name, error)
+                log.warning("%s received an invalid record: %s", self._agent.name, error)
                 continue
             if message.agent_id in (self._agent.name, ASSISTANT):
                 self.ignored += 1

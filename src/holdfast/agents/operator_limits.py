@@ -61,6 +61,6 @@ class OperatorLimits:
         }
         model = agent.model
         if not self.allows(model):
-            log.warning("the agent %s asks the model of the settings: %s is not allowed any more", agent.name, model)
+            log.warning("the agent %s uses the model of the settings: %s is no longer allowed", agent.name, model)
             model = None
         return replace(agent, limits=msgspec.structs.replace(agent.limits, **lowered), model=model)

@@ -116,7 +116,7 @@ class PromptBuilder:
                 question, session=view.session_id, conversation=view.id, user=view.user, agent=agent
             )
         except HoldfastError as error:
-            log.warning("nothing could be recalled for the run %s: %s", turn.run.id, error)
+            log.warning("could not recall memories for the run %s: %s", turn.run.id, error)
             return ()
         return recalled(hits)
 

@@ -134,7 +134,7 @@ class AgentRunner:
         try:
             await self._runs.give_back(self._holder)
         except HoldfastError as error:
-            log.info("runs are left to their leases: %s", error)
+            log.info("could not release runs; their leases will expire: %s", error)
 
     def serves(self, agent: str) -> bool:
         """Return whether it takes the runs of an agent."""
@@ -194,9 +194,9 @@ class AgentRunner:
         self._taking.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, HoldfastError):
-            log.warning("runs that are due cannot be taken, trying again: %s", error)
+            log.warning("could not claim due runs; retrying: %s", error)
         elif error is not None:
-            log.error("a defect: runs that are due cannot be taken, trying again", exc_info=error)
+            log.error("internal error: could not claim due runs; retrying", exc_info=error)
 
     async def _take(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> None:
         self._tenant = self._tenant or str(await self._database.tenant())
@@ -244,7 +244,7 @@ class AgentRunner:
     def _ended(self, held: HeldRun) -> None:
         self._let_go(held)
         if not held.task.cancelled() and (error := held.task.exception()) is not None:
-            log.error("the run %s broke", held.run.id, exc_info=error)
+            log.error("internal error in the run %s", held.run.id, exc_info=error)
 
     def _let_go(self, held: HeldRun | None) -> None:
         if held is not None and self._held.get(held.run.id) is held:
@@ -264,10 +264,10 @@ class AgentRunner:
         try:
             finished = await self._finished(agent, run)
         except Busy as error:  # another process has it
-            log.warning("a run is left to another: %s", error)
+            log.warning("another process has taken over a run: %s", error)
             return
         except HoldfastError as error:  # mostly because the database is unreachable: the run is taken again later
-            log.warning("the run %s is left for later: %s", run.id, error)
+            log.warning("the run %s is postponed: %s", run.id, error)
             self._left.append(run.id)
             return
         self._let_go(self._own(run))  # it has ended: a stop has no effect on what follows
@@ -296,9 +296,9 @@ class AgentRunner:
                 async with self._listen(await queue_channel(self._database)) as woken:
                     await self._keep_all(woken)
             except HoldfastError as error:
-                log.warning("leases of runs cannot be renewed, trying again: %s", error)
+                log.warning("could not renew the leases of runs; retrying: %s", error)
             except Exception:
-                log.exception("a defect: leases of runs cannot be renewed, trying again")
+                log.exception("internal error: could not renew the leases of runs; retrying")
             await asyncio.sleep(min(LOOK, self._lease.total_seconds() / 3))
 
     async def _keep_all(self, woken: asyncio.Event) -> None:

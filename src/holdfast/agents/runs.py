@@ -149,14 +149,16 @@ class Runs:
             raise held_by(restore(holder))
         if outcome == "busy":
             raise Busy(
-                "the agent still works on the message before",
+                "the agent is still answering an earlier message",
                 why=f"its run {run_id} has not ended",
                 next="Wait for its answer, or send with `enqueue`, `merge`, `interrupt` or `fork`.",
                 run_id=str(run_id),
             )
         if number is None:
             raise AlreadyExists(
-                f"the key {key!r:.100} is taken", why="by a node that was not said to the agent", next="Use another."
+                f"the key {key!r:.100} is taken",
+                why="it belongs to a node that is not a message to the agent",
+                next="Use another.",
             )
         held = _first_claim(run_id, agent, conversation, number, node, seq, user, at, revision) if claimed else None
         return Sent(run_id, conversation, node, seq, revision, at, number, topic, outcome == "sent", held)
@@ -218,12 +220,10 @@ class Runs:
         if row["outcome"] == "missing":
             raise unknown_run(id)
         if row["outcome"] == "deleted":
-            raise InvalidInput(
-                f"the run {id} cannot be tried again", why="its message was deleted", next="Send another."
-            )
+            raise InvalidInput(f"the run {id} cannot be retried", why="its message was deleted", next="Send another.")
         if row["outcome"] != "stored":
             raise InvalidInput(
-                f"the run {id} cannot be tried again",
+                f"the run {id} cannot be retried",
                 why="it has not failed, or a newer attempt is under way or done",
                 next="Look at it with GET /api/runs/{id}.",
             )
@@ -316,7 +316,10 @@ def _first_claim(
 
 def lapsed(run: AgentRun) -> Busy:
     """Return the error for a run that another process holds, or that has ended."""
-    return Busy(f"the run {run.id} is not held any more", why="its lease ran out and another took it, or it has ended")
+    return Busy(
+        f"this process no longer holds the run {run.id}",
+        why="its lease expired and another process took it, or the run has ended",
+    )
 
 
 def unknown_run(id: UUID) -> NotFound:

@@ -89,7 +89,7 @@ class Serving:
 
     async def _serve(self, agent: Agent) -> None:
         for name in await self._definitions.unknown_tools(agent.named):  # an import may still add it
-            log.warning("the agent %s names the tool %s, and there is none: it does without", agent.name, name)
+            log.warning("the agent %s names the tool %s, which does not exist: it runs without it", agent.name, name)
         self._runner.serve(agent)
         if agent.name not in self._mailboxes:
             stack = self._mailboxes[agent.name] = AsyncExitStack()
@@ -164,7 +164,7 @@ class Channels:
         if self._running:
             left = (await asyncio.wait(self._running, timeout=TIDYING))[1]
             for task in left:
-                log.warning("the %s does not end, and is left behind", task.get_name())
+                log.warning("the %s does not stop; it is abandoned", task.get_name())
 
     async def _run(self, channel: Agent) -> None:
         assert channel.channel is not None
@@ -177,9 +177,9 @@ class Channels:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
-                log.warning("the channel %s was cancelled by itself, and begins anew in %g s", channel.name, pause)
+                log.warning("the channel %s was cancelled; it restarts in %g s", channel.name, pause)
             except Exception:
-                log.exception("the channel %s failed, and begins anew in %g s", channel.name, pause)
+                log.exception("the channel %s failed; it restarts in %g s", channel.name, pause)
             else:
                 log.info("the channel %s has ended", channel.name)
                 return

@@ -82,7 +82,7 @@ def _too_large(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) 
     return TooLarge(
         f"the skill {asked.name} was not loaded",
         why=f"its instructions{with_it} take {instruction_tokens(skills, counter):,} tokens, and skills have {room:,}",
-        next="Do without it; somebody has to make it shorter.",
+        next="Continue without it, or shorten its instructions.",
         limit=room,
     )
 

@@ -34,7 +34,7 @@ class RunSweeper(PeriodicJob):
     async def step(self) -> None:
         """Sweep."""
         if swept := await self.sweep():
-            log.info("%d runs were deleted: they had ended long ago", swept)
+            log.info("deleted %d old runs", swept)
 
     async def _sweep(self, database: Database) -> int:
         return await in_batches(lambda: database.run(sql("forget_runs"), self._kept, TOGETHER), TOGETHER)

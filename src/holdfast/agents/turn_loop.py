@@ -123,7 +123,7 @@ class TurnLoop:
                     raise
                 return await self._fail(turn, error)
             except Exception as error:
-                log.exception("the run %s broke", run.id)
+                log.exception("internal error in the run %s", run.id)
                 return await self._fail(turn, _broken(error))
 
     async def stopped(self, agent: Agent, run: AgentRun) -> FinishedRun:
@@ -233,7 +233,7 @@ class TurnLoop:
             except HoldfastError as error:
                 if isinstance(error, Busy) or not is_passing(error) or time.monotonic() > until:
                     raise
-                log.warning("a reply waits for the database: %s", error)
+                log.warning("a reply cannot be stored yet: %s", error)
                 await asyncio.sleep(AGAIN)
 
     async def _act(self, turn: TurnState, number: int, spoken: NodeInput, calls: Sequence[RequestedCall]) -> bool:
@@ -448,4 +448,4 @@ def _failure(agent: Agent, run: AgentRun, error: BaseException) -> HoldfastError
 
 
 def _broken(error: BaseException) -> Broken:
-    return Broken("the run broke", why=type(error).__name__)
+    return Broken("internal error in the run", why=type(error).__name__)

@@ -176,5 +176,5 @@ async def _chosen(door: AgentServer) -> str:
     served = [agent["name"] for agent in found["agents"] if agent["served"] and agent["kind"] != "ui"]
     if served:
         why = f"several are served: {', '.join(served)}"
-        raise InvalidInput("it is not clear which agent is meant", why=why, next="Name one: `holdfast chat AGENT`.")
+        raise InvalidInput("the agent is ambiguous", why=why, next="Name one: `holdfast chat AGENT`.")
     raise Unavailable("no agent is served", next="Start one with `holdfast up` or `holdfast up APP`.")

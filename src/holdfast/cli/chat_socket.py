@@ -104,7 +104,7 @@ async def reach_agents(invocation: Invocation, agent: str | None, *, user: str |
             if agent is not None and agent not in served.agents:
                 await engine.tenant(tenant.id).definitions.get(agent)
                 raise Unavailable(
-                    f"nobody serves the agent {agent}",
+                    f"no process serves the agent {agent}",
                     why=f"it is declared in a program, and no server runs on {config.data}",
                     next="Start it with `holdfast up APP`.",
                 )

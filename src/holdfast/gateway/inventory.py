@@ -142,7 +142,7 @@ class Inventory:
         except HoldfastError as error:
             log.warning("the tools could not be read anew, and are in a minute: %s", error)
         except Exception:
-            log.exception("a defect: the tools could not be read anew, and are in a minute")
+            log.exception("internal error: could not reload the tools; retrying in a minute")
 
     async def _all(self) -> dict[str, RegisteredTool]:
         found: dict[str, RegisteredTool] = {}

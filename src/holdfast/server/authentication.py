@@ -179,7 +179,7 @@ class AccessWatch:
             except (Unavailable, Overloaded) as error:  # a failed check ends no connection
                 log.warning("access of those who stay cannot be looked at, trying again: %s", error)
             except Exception:
-                log.exception("a defect: access of those who stay cannot be looked at, trying again")
+                log.exception("internal error: could not check the access of open connections; retrying")
 
     async def _look_at_all(self) -> None:
         alike: dict[tuple[str | None, ...], list[CallerSession]] = {}

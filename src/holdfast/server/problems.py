@@ -98,9 +98,7 @@ def problem_of(error: HoldfastError, *, instance: str, request_id: str) -> Probl
     if isinstance(error, TurnFailed):
         pass
     elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        told = HoldfastError(
-            "something broke here", next="Report it with the request id: the log has the reason under it."
-        )
+        told = HoldfastError("internal error", next="Report it with the request id. The server's log has the cause.")
     elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         told = HoldfastError(error.what, next=error.next)
     return Problem(

@@ -249,5 +249,5 @@ def _ending(error: BaseException | None) -> tuple[int, str]:
         case _:
             if not isinstance(error, ClientDisconnected):
                 log.error("a socket broke: %s", error, exc_info=error)
-            code, reason = INTERNAL_ERROR, "something broke here"
+            code, reason = INTERNAL_ERROR, "internal error"
     return code, reason.encode()[:MAX_REASON].decode(errors="ignore")

@@ -68,6 +68,6 @@ def failure_of_outcome(outcome: Outcome, *, request_id: str) -> RpcFailure:
 def broken(code: str = HoldfastError.code, *, request_id: str) -> RpcFailure:
     """Return a failure that the caller can do nothing about. The reason is only in the log."""
     told = HoldfastError(
-        "something broke here", next=f"Report it with the request id {request_id}: the log has the reason under it."
+        "internal error", next=f"Report it with the request id {request_id}. The server's log has the cause."
     )
     return RpcFailure(JSONRPC_CODE[code], Status(HTTP_STATUS[code], code, told.what, str(told)))

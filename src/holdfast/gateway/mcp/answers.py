@@ -17,7 +17,7 @@ from holdfast.core.text import render
 from holdfast.core.wires import HTTP_STATUS, MCP_CODE
 from holdfast.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, NO_RESOURCE, McpError
 
-BROKE = "something broke here. Report it with the request id: the log has the reason under it."
+BROKE = "internal error. Report it with the request id. The server's log has the cause."
 
 RequestId = str | int
 

@@ -25,7 +25,7 @@ class ApprovalPolicy:
         if agent is not None:  # the agent itself would answer the question
             raise Forbidden(
                 refusal,
-                why=f"the caller speaks for the agent {agent!r:.200}",
+                why=f"the caller acts for the agent {agent!r:.200}",
                 next="Have a person call it, with a key of their own.",
             )
         try:
