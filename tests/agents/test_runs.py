@@ -70,11 +70,11 @@ async def test_what_a_former_holder_still_writes_is_refused(quiet: Engine) -> No
     journal = Journal(quiet.database, former, announce=print, on_node=print)
     draft = NodeInput(content="late", context="text:agent:support", payload={"role": "assistant"}, key="late")
     assert (current.id, current.token, current.claims) == (sent.run_id, former.token + 1, 2)
-    with pytest.raises(Busy, match="not held any more"):
+    with pytest.raises(Busy, match="no longer holds the run"):
         await journal.append([draft])
-    with pytest.raises(Busy, match="not held any more"):
+    with pytest.raises(Busy, match="no longer holds the run"):
         await journal.begin_execution(1, [("c", "track", {})])
-    with pytest.raises(Busy, match="not held any more"):
+    with pytest.raises(Busy, match="no longer holds the run"):
         await quiet.agents.runs.finish(former, "done")
     assert await quiet.agents.runs.renew([former], lease=LEASE) == {former.id: "lapsed"}
     assert await quiet.agents.runs.renew([current], lease=LEASE) == {current.id: None}
@@ -270,7 +270,7 @@ async def test_a_busy_agent_rejects_a_message_and_nothing_of_it_is_said(stage: S
     model.hold()
     sent = await engine.agents.send("support", "One.", user="ann", session_id="web-1")
 
-    with pytest.raises(Busy, match="still works on the message before") as refused:
+    with pytest.raises(Busy, match="still answering an earlier message") as refused:
         await engine.agents.send("support", "Two.", user="ann", session_id="web-1", busy="reject")
 
     model.release()

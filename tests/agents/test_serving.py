@@ -198,7 +198,7 @@ async def test_a_tool_that_an_agent_names_and_nobody_has_is_told(
     serving = await stage.serving(engine, app)
 
     await serves(serving, "clerk", "helper", "support")
-    told = [record.getMessage() for record in caplog.records if "there is none" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "does not exist" in record.getMessage()]
     assert told == [
         "the agent clerk names the tool refnd, which does not exist: it runs without it",
         "the agent helper names the tool trak, which does not exist: it runs without it",

@@ -330,7 +330,7 @@ def test_a_message_that_is_refused_says_why_and_is_not_lost(page: Page, session:
     letter = say(page, "And now this")
 
     expect(letter).to_contain_text("not sent")
-    expect(letter.get_by_role("alert")).to_contain_text("The agent still works on the message before")
+    expect(letter.get_by_role("alert")).to_contain_text("The agent is still answering an earlier message")
     button(letter, "Edit and resend").click()
     expect(page.get_by_role("textbox", name="Message to")).to_have_value("And now this")
     expect(letter).to_have_count(0)

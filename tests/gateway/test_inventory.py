@@ -232,7 +232,7 @@ async def test_what_cannot_be_read_anew_is_tried_once_a_minute_and_what_is_known
         await settled()
 
     assert tried == 2
-    assert len([line for line in caplog.messages if "the tools could not be read anew" in line]) == 2
+    assert len([line for line in caplog.messages if "could not reload the tools" in line]) == 2
 
 
 @pytest.mark.req("RPC-04")

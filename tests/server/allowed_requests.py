@@ -33,9 +33,9 @@ BEYOND_THE_DOCUMENT = (
     ("POST /api/skills/import", "SKILL.md|the name|folder|path", "`files` are a skill's folder"),
     ("PUT /api/skills/{name}", "path|file", "`files` are a skill's folder"),
     # What concerns two parameters of a query at once, for which OpenAPI has no words.
-    ("GET /api/memories(/export)?", "are meant is not said|has no name", "`name` goes with `scope`"),
+    ("GET /api/memories(/export)?", "the owner of the memories|has no name", "`name` goes with `scope`"),
     ("GET /api/conversations/{id}/nodes", "cannot be combined", "`before` and `since` are alternatives"),
-    ("GET /api/topics/{name}/records", "said twice where to begin", "the ways to begin are alternatives"),
+    ("GET /api/topics/{name}/records", "more than one start", "the ways to begin are alternatives"),
 )  # fmt: skip
 
 REFUSED = (400, 405, 413, 415, 422)

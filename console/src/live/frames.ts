@@ -19,7 +19,7 @@ export interface Sent {
   readonly key?: string;
 }
 
-/** Nobody serves the agent now: the message is kept, and answered by this run once somebody does. */
+/** No process serves the agent: the message is stored, and this run answers it when one does. */
 export interface Queued {
   readonly kind: "queued";
   readonly run_id: string;

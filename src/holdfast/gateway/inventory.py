@@ -140,7 +140,7 @@ class Inventory:
                 stock = await self._changed(stock, self._stock.revision)
             self._stock = stock
         except HoldfastError as error:
-            log.warning("the tools could not be read anew, and are in a minute: %s", error)
+            log.warning("could not reload the tools; retrying in a minute: %s", error)
         except Exception:
             log.exception("internal error: could not reload the tools; retrying in a minute")
 

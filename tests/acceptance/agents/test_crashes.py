@@ -149,7 +149,7 @@ async def test_no_tool_begins_for_a_turn_that_another_process_is_just_taking(eng
             begun = asyncio.create_task(journal.begin_execution(1, [("c1", "pay", {})]))
             while not begun.done() and not await owner.value(WAITING):  # noqa: ASYNC110 - rows tell
                 await asyncio.sleep(0.01)
-        with pytest.raises(Busy, match="not held any more"):
+        with pytest.raises(Busy, match="no longer holds the run"):
             await begun
 
 
@@ -274,7 +274,7 @@ async def test_a_process_that_hung_for_longer_than_its_lease_can_write_nothing_m
         await heard(other, "waits")
         said = len(await engine.conversations.since(sent.conversation, 0))
         hanging.send(signal.SIGCONT)
-        await heard(hanging, "is left to another")
+        await heard(hanging, "another process has taken over a run")
         run = await engine.agents.runs.get(sent.run_id)
         since = len(await engine.conversations.since(sent.conversation, 0)) - said
         other.send(signal.SIGUSR1)
