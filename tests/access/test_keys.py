@@ -261,7 +261,7 @@ async def test_a_key_for_nobodys_tenant_is_not_made(engine: Engine) -> None:
 async def test_what_is_remembered_of_keys_stays_bounded(
     engine: Engine, tenant: TenantId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys_module, "REMEMBERED_KEYS", 3)
+    monkeypatch.setattr(keys_module, "MAX_CACHED_KEYS", 3)
     made = [await engine.keys.create(tenant, f"user {number}") for number in range(6)]
 
     for new in made:

@@ -363,7 +363,7 @@ async def test_what_is_remembered_of_a_token_does_not_outlive_it(
 async def test_what_is_remembered_of_tokens_stays_bounded(
     engine: Engine, trust: Trust, issuer: IssuerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens_module, "REMEMBERED_TOKENS", 3)
+    monkeypatch.setattr(tokens_module, "MAX_CACHED_TOKENS", 3)
     tokens = trust(engine.tenants)
 
     for n in range(10):

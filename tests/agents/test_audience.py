@@ -22,11 +22,11 @@ async def test_when_nobody_watches_any_more_nobody_looks(
     monkeypatch.setattr(broadcast, "LINGER", 0.01)
     engine, other = await stage.serve(app), await stage.open()  # who serves the agent reads its topic anyway
     talk = await engine.agents.session("support", user="ann", session_id="web-1")
-    serving = asyncio.all_tasks()
 
     for _ in range(2):  # and it begins anew
+        others = asyncio.all_tasks()
         async with other.agents.watch(talk.id, "support") as events:
-            looking = [task for task in asyncio.all_tasks() - serving if "watching" in task.get_name()]
+            looking = [task for task in asyncio.all_tasks() - others if "watching" in task.get_name()]
             await told(engine, "support", "Hello!", user="ann", session_id="web-1")
             seen = await until(events, ends)
         done, _ = await asyncio.wait(looking, timeout=PATIENCE)

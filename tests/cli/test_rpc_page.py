@@ -35,5 +35,5 @@ def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> Non
 
     assert page.languages == ["python", "sh"]
     assert declared.stdout == ""
-    assert "the argument `amount` is wrong" in called.stdout
+    assert "the argument `amount` is invalid" in called.stdout
     assert called.stdout.count("shop.example/market/") == 2

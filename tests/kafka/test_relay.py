@@ -114,7 +114,7 @@ async def test_a_broker_that_hangs_delays_records_and_the_log_says_so(
         broker.resume()
         rest = await done(records, 19)
 
-    assert "does not answer" in told
+    assert "does not respond" in told
     assert "Records wait in PostgreSQL until then; none is lost" in told
     assert broker.address in told
     assert position == 1, "it moves after the acknowledgement"

@@ -28,14 +28,14 @@ BEYOND_THE_DOCUMENT = (
     # What is inside a text: a document, a schema, a folder.
     ("PUT /api/tools/{name}", "JSON Schema of its arguments", "`parameters` is a JSON Schema"),
     (".* /api/sources.*", "the document", "`document` is an OpenAPI document"),
-    (".* /api/sources.*", r"this is not (YAML|JSON: .*\(line \d+, column \d+\))", "`document` is YAML or JSON"),
+    (".* /api/sources.*", r"this is not YAML|not valid JSON: .*\(line \d+, column \d+\)", "`document` is YAML or JSON"),
     (".* /api/sources.*", "the header .* (contains a secret|has an inv)|set the header", "it goes by the name"),
     ("POST /api/skills/import", "SKILL.md|the name|folder|path", "`files` are a skill's folder"),
     ("PUT /api/skills/{name}", "path|file", "`files` are a skill's folder"),
     # What concerns two parameters of a query at once, for which OpenAPI has no words.
     ("GET /api/memories(/export)?", "the owner of the memories|has no name", "`name` goes with `scope`"),
     ("GET /api/conversations/{id}/nodes", "cannot be combined", "`before` and `since` are alternatives"),
-    ("GET /api/topics/{name}/records", "start is given more than once|more than one starting", "the ways to begin are alternatives"),
+    ("GET /api/topics/{name}/records", "given more than once|more than one start", "the ways to begin are alternatives"),
 )  # fmt: skip
 
 REFUSED = (400, 405, 413, 415, 422)

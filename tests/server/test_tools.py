@@ -148,7 +148,7 @@ async def test_how_a_tool_is_run_and_who_may_use_it_is_for_admins_of_its_tenant(
         ("track", {"endpoint": "ftp://parcels.example"}, "not an HTTP URL"),
         ("track", {"parameters": {"type": "object", "properties": {"a": {"type": "text"}}}}, "JSON Schema"),
         ("track", {"kind": "cobol"}, "kind"),
-        ("track", {"kind": "function"}, "needs a reference"),
+        ("track", {"kind": "function"}, "requires a reference"),
         ("track", {"timeout": 0}, "timeout"),
         ("track", {"label": "1" * 21}, "label"),
         ("track", {"permissions": {"agents": []}}, "permissions"),

@@ -149,7 +149,9 @@ def _of_mcp(reply: Reply) -> Answer:
         status = HTTP_STATUS.get(about.get("code", ""), 404 if unknown else 400)
     elif said["result"].get("isError"):
         words = said["result"]["content"][0]["text"]
-        status = 404 if "there is no" in words else 403 if "needs the scope" in words else 400
+        status = (
+            404 if "there is no" in words or "has no skill" in words else 403 if "needs the scope" in words else 400
+        )
     else:
         status = 200
     return Answer(status, text, reply.headers)

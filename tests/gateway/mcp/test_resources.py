@@ -239,7 +239,7 @@ def test_what_cannot_be_a_resource_is_refused_when_it_is_declared() -> None:
     for uri in ("orders/{order}", "shop://{order}{other}", "shop://orders", "shop://{order}/{more}", "shop://{a b}"):
         with pytest.raises(InvalidInput):
             app.resource(uri)(of_order)
-    with pytest.raises(InvalidInput, match="no argument 'other' to complete"):
+    with pytest.raises(InvalidInput, match="a completer for 'other' but no such argument"):
         app.resource("shop://{order}", complete={"other": []})(of_order)
     with pytest.raises(AlreadyExists):
         app.resource("holdfast://mine/{order}")(of_order)

@@ -11,7 +11,7 @@
 -- `wanted` and `from_importance`: for each owner, the number of memories to return and their minimum importance. `vector_parts` and `term_parts`
 -- number the parts of the query: 0 is the whole query, 1… its sentences. `vectors` has the vector of each part by each of `models`. `unrelated`
 -- is the cosine that a model gives to unrelated texts; it is subtracted. `weights` has the order of `weights()` in memory/recall.py, and `parts`
--- the order of `Parts` there.
+-- the order of `ScoreParts` there.
 drop function if exists holdfast.search_memories(
   uuid, text, uuid, uuid, int, int[], text[], halfvec[], float8[], int[], bigint[], bigint[], boolean, boolean, int[], int[], boolean[],
   float8[], float8[], float8, float8, float8, text[], jsonb, timestamptz, timestamptz, timestamptz);
