@@ -35,7 +35,7 @@ BEYOND_THE_DOCUMENT = (
     # What concerns two parameters of a query at once, for which OpenAPI has no words.
     ("GET /api/memories(/export)?", "the owner of the memories|has no name", "`name` goes with `scope`"),
     ("GET /api/conversations/{id}/nodes", "cannot be combined", "`before` and `since` are alternatives"),
-    ("GET /api/topics/{name}/records", "given more than once|more than one start", "the ways to begin are alternatives"),
+    ("GET /api/topics/{name}/records", "given more than once|more than one start", "they are alternatives"),
 )  # fmt: skip
 
 REFUSED = (400, 405, 413, 415, 422)
