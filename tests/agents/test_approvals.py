@@ -144,7 +144,7 @@ async def test_a_decision_can_be_repeated_and_not_reversed(stage: Stage, shop: A
     again = await engine.agents.decide(approval.id, approve=True, by="ann")
 
     assert (again.state, again.decided_by) == ("approved", "boss")
-    with pytest.raises(Conflict, match="it was approved before"):
+    with pytest.raises(Conflict, match="it is already approved"):
         await engine.agents.decide(approval.id, approve=False, by="boss")
     with pytest.raises(NotFound, match="there is no approval"):
         await engine.agents.decide(uuid7(), approve=True, by="boss")
@@ -164,7 +164,7 @@ async def test_a_cancelled_run_withdraws_what_it_asked(stage: Stage, shop: App, 
     assert events[-1].state == "cancelled"
     assert (await engine.agents.approvals.get(approval.id)).state == "withdrawn"
     assert await engine.agents.approvals.pending() == []
-    with pytest.raises(Conflict, match="it was withdrawn before"):
+    with pytest.raises(Conflict, match="it is already withdrawn"):
         await engine.agents.decide(approval.id, approve=True, by="boss")
     assert bank.refunds == []
     assert answer(next) == "Hello again."

@@ -63,9 +63,9 @@ async def test_what_a_program_declares_is_its_alone_to_change(words_only: Engine
     await definitions.declare([Agent("support", instructions="Declared.")])
 
     assert (await definitions.get("support")).origin == "code"
-    with pytest.raises(AlreadyExists, match="declared in a program"):
+    with pytest.raises(AlreadyExists, match="declared in an app"):
         await definitions.put("support", instructions="Changed.", version=2)
-    with pytest.raises(AlreadyExists, match="declared in a program"):
+    with pytest.raises(AlreadyExists, match="declared in an app"):
         await definitions.remove("support")
 
 

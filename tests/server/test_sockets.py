@@ -65,7 +65,7 @@ async def test_in_plain_text_a_failure_and_a_question_are_sentences(desk: Site, 
     assert question.startswith('The agent asks whether it may use refund with {"order":"7"}.')
     assert f"POST /api/approvals/{approval.id}" in question
     assert answer == "Paid."
-    assert refused == "the message is empty. Say something."
+    assert refused == "the message is empty. Send a text."
 
 
 @pytest.mark.req("WS-02", "AGENT-01")

@@ -492,7 +492,7 @@ async def test_no_agent_allows_its_own_calls(ann: Caller, paid: list[int], agent
 
     for result in refused:
         assert result["isError"], result
-        assert f"a person has to allow each call of {name}: the caller speaks for" in result["content"][0]["text"]
+        assert f"a person has to allow each call of {name}: the caller acts for" in result["content"][0]["text"]
     assert paid == []
 
 
