@@ -160,7 +160,7 @@ async def test_a_run_that_brings_down_whoever_takes_it_is_given_up(quiet: Engine
     run = await quiet.agents.runs.get(sent.run_id)
     assert [len(each) for each in tries] == [1] * 10 + [0]
     assert (run.state, (run.error or {})["code"]) == ("failed", "limit_reached")
-    assert "not heard of again" in (run.error or {})["message"]
+    assert "stopped responding ten times" in (run.error or {})["message"]
     assert [run.id for run in after] == [later.run_id]
     assert (await quiet.agents.runs.retry(run.id)).state == "queued"
 

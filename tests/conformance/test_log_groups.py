@@ -290,7 +290,7 @@ async def test_lag_says_that_a_dead_reader_has_not_been_heard_of(log: Log, line:
 
     async def reported() -> bool:
         (lag,) = await log.lag("billing")
-        return re.fullmatch(rf"process {os.getpid()}, not heard of for \d+ s", str(lag.owner)) is not None
+        return re.fullmatch(rf"process {os.getpid()}, no heartbeat for \d+ s", str(lag.owner)) is not None
 
     await until(reported)
     assert str(alive.owner).startswith(f"process {os.getpid()}")

@@ -212,7 +212,7 @@ async def test_an_answer_that_is_none_is_a_clear_error_and_changes_nothing(
     (started,) = await node.start(Device({ITEM: "older"}), base=node.root + path)
 
     assert started.error is not None
-    assert started.error.startswith("Error: the active session could not be found out: ")
+    assert started.error.startswith("Error: could not look up the active session: ")
     assert why in started.error
     assert started.storage == {ITEM: "older"}
     assert await active(engine) is None
@@ -221,7 +221,7 @@ async def test_an_answer_that_is_none_is_a_clear_error_and_changes_nothing(
 async def test_a_server_that_cannot_be_reached_is_a_clear_error_and_changes_nothing(node: Node) -> None:
     (started,) = await node.start(Device({ITEM: "older"}), base="http://127.0.0.1:1")
 
-    assert started.error == "Error: the active session could not be found out: the server cannot be reached"
+    assert started.error == "Error: could not look up the active session: the server cannot be reached"
     assert started.storage == {ITEM: "older"}
 
 

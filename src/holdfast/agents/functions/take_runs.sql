@@ -73,10 +73,10 @@ begin
     elsif taken.stalls >= 10 then
       perform holdfast.end_run(tenant, taken.id, 'failed', null, jsonb_build_object(
         'code', 'limit_reached', 'what', 'the run was given up',
-        'why', 'ten times in a row whoever worked on it was not heard of again',
-        'next', 'The logs of the servers may say why; then try it again.', 'message',
-        'the run was given up: ten times in a row whoever worked on it was not heard of again. '
-        'The logs of the servers may say why; then try it again.'));
+        'why', 'its process stopped responding ten times in a row',
+        'next', 'Check the logs of the servers, then retry the run.', 'message',
+        'the run was given up: its process stopped responding ten times in a row. '
+        'Check the logs of the servers, then retry the run.'));
     elsif taken.id is not null then
       return next taken;
     end if;

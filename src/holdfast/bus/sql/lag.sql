@@ -10,7 +10,7 @@ left join consumer_member m on m.tenant_id = $1 and m.group_name = o.group_name 
 left join lateral (
   select case
     when m.id is null or holdfast.now() < m.heard_at + (m.leased_until - m.heard_at) * 2 / 3 then m.name
-    else format('%s, not heard of for %s s', m.name, floor(extract(epoch from holdfast.now() - m.heard_at))) end as name
+    else format('%s, no heartbeat for %s s', m.name, floor(extract(epoch from holdfast.now() - m.heard_at))) end as name
 ) reader on true
 left join lateral (
   select r.at from record r

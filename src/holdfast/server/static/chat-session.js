@@ -100,7 +100,7 @@ export async function initializeSessionAsync({ userId, agentName, baseUrl = "", 
  * @returns {Promise<string | null>}
  */
 async function ask(fetch, url, request) {
-  const failed = "the active session could not be found out";
+  const failed = "could not look up the active session";
   let response, answer;
   try {
     response = await fetch(url, request);
