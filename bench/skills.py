@@ -35,7 +35,7 @@ from peers.disclosers import (
 from pydantic import TypeAdapter
 
 from holdfast.agents.budget import CachedCounter
-from holdfast.agents.skill_section import AgentSkills, skill_section
+from holdfast.agents.prompt_sections import AgentSkills, skill_section
 from holdfast.agents.skill_tools import loaded_skills
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language

@@ -4,7 +4,7 @@ import { ErrorState } from "./design/States.tsx";
 import { Missing } from "./shell/Missing.tsx";
 import { Shell } from "./shell/Shell.tsx";
 
-// Every screen is fetched when it is first opened. The server knows the same paths: `SCREENS` in server/console.py.
+// Every screen is fetched when it is first opened. The server knows the same paths: `SCREENS` in server/files.py.
 const shell = createRootRoute({ component: Shell, notFoundComponent: Missing, errorComponent: ErrorState });
 
 const home = createRoute({

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.agents.skill_section import AgentSkills, LoadedSkill, SkillSection, fit, skill_section
+from holdfast.agents.prompt_sections import AgentSkills, LoadedSkill, SkillSection, fit, skill_section
 from holdfast.llm.model import ToolSpec
 from holdfast.skills.disclosure import Catalog, KnownSkill, SkillGrant
 from tests.agents.talks import Characters

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast import App
-from holdfast.agents.skill_section import SKILLS
+from holdfast.agents.prompt_sections import SKILLS
 from holdfast.engine import Engine
 from holdfast.llm import ModelRequest
 from tests.agents.stage import Player, Stage, calls, ended, met, of, told

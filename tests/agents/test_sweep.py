@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.agents import Agent, sweeper
-from holdfast.agents.sweeper import RunSweeper
+from holdfast.agents import Agent, runs
+from holdfast.agents.runs import RunSweeper
 from holdfast.engine import Engine
 from tests.clock import Clock
 
@@ -50,7 +50,7 @@ async def ended(engine: Engine, session_id: str) -> None:
 async def test_runs_that_ended_long_ago_go_with_all_that_hangs_on_them_and_what_was_said_stays(
     engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeper, "TOGETHER", 2)
+    monkeypatch.setattr(runs, "TOGETHER", 2)
     await engine.tenants.create("acme")
     for number in range(5):
         await ended(engine, f"web-{number}")

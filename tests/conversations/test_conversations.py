@@ -8,8 +8,7 @@ import pytest
 
 from holdfast.conversations import Conversation, Conversations, HeldTurn, NodeInput, State
 from holdfast.core.errors import AlreadyExists, Broken, HoldfastError, InvalidInput, NotFound, TooLarge
-from holdfast.core.names import MAX_NAME_BYTES
-from holdfast.core.session_names import qualified_name
+from holdfast.core.names import MAX_NAME_BYTES, qualified_name
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
 from tests.clock import Clock

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.core.delayed_writer import DelayedWriter
+from holdfast.core.background import DelayedWriter
 
 
 class Numbers(DelayedWriter):

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from holdfast.core.background import PeriodicJob
 from holdfast.core.errors import Unavailable
-from holdfast.core.periodic import PeriodicJob
 
 
 class CountingJob(PeriodicJob):

@@ -2,8 +2,7 @@ from itertools import product
 
 import pytest
 
-from holdfast.core.names import MAX_NAME_BYTES, stored_name
-from holdfast.core.session_names import qualified_name, stored_names
+from holdfast.core.names import MAX_NAME_BYTES, qualified_name, stored_name, stored_names
 
 pytestmark = pytest.mark.req("SAFE-02")
 

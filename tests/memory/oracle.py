@@ -9,7 +9,7 @@ from uuid import UUID
 
 from holdfast.core.settings import ScoringSettings
 from holdfast.core.words import names, terms
-from holdfast.memory import query_form
+from holdfast.memory import query
 from holdfast.memory.dates import date_value, find_dates
 
 TRUST = {"system": 1.0, "user": 1.0, "agent": 0.8, "tool": 0.6, "untrusted": 0.2}
@@ -48,7 +48,7 @@ def scores(
     now: datetime,
 ) -> dict[UUID, Score]:
     """The parts of every memory's score; `vectors` are the question's: of the whole, then of its sentences."""
-    parts = [question, *query_form.parts(question)]
+    parts = [question, *query.sentences_of(question)]
     dates = find_dates(question, now)
     vector, words = _sums(parts, vectors, unrelated, rows, weights)
     summed = {row.id: vector[row.id] + words[row.id] for row in rows}
@@ -56,9 +56,9 @@ def scores(
     asked = set(names(question))
     found: dict[UUID, Score] = {}
     for row in rows:
-        named = bool(asked & set(row.author_terms)) or (query_form.is_first_person(question) and row.by_owner)
+        named = bool(asked & set(row.author_terms)) or (query.is_first_person(question) and row.by_owner)
         dated = weights.date * date_value(dates, row.at.astimezone(UTC)) if row.at is not None else 0.0
-        dated += weights.when if query_form.asks_when(question) and row.tells_when else 0.0
+        dated += weights.when if query.asks_when(question) and row.tells_when else 0.0
         found[row.id] = (
             vector[row.id],
             words[row.id],

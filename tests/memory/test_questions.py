@@ -3,8 +3,7 @@ import time
 
 import pytest
 
-from holdfast.memory.query import MAX_QUESTION
-from holdfast.memory.query_form import asks_when, is_first_person, parts
+from holdfast.memory.query import MAX_QUESTION, asks_when, is_first_person, sentences_of
 
 
 @pytest.mark.req("MEM-04")
@@ -22,7 +21,7 @@ from holdfast.memory.query_form import asks_when, is_first_person, parts
     ],
 )
 def test_a_question_of_several_sentences_has_parts(question: str, expected: list[str]) -> None:
-    assert parts(question) == expected
+    assert sentences_of(question) == expected
 
 
 @pytest.mark.req("MEM-04")
@@ -43,12 +42,12 @@ def test_a_question_of_several_sentences_has_parts(question: str, expected: list
     ],
 )
 def test_a_single_sentence_has_no_parts(question: str) -> None:
-    assert parts(question) == []
+    assert sentences_of(question) == []
 
 
 @pytest.mark.req("MEM-04")
 def test_a_question_has_at_most_four_parts() -> None:
-    assert parts("One? Two? Three? Four? Five?") == ["One", "Two", "Three", "Four"]
+    assert sentences_of("One? Two? Three? Four? Five?") == ["One", "Two", "Three", "Four"]
 
 
 @pytest.mark.req("MEM-04")
@@ -57,7 +56,7 @@ def test_a_question_of_any_shape_is_split_in_no_time(filler: str) -> None:
     question = (filler * MAX_QUESTION)[: MAX_QUESTION - 1] + "a"
     start = time.process_time()
 
-    parts(question)
+    sentences_of(question)
     is_first_person(question)
     asks_when(question)
 

@@ -12,9 +12,9 @@ from holdfast.core.words import author_terms
 from holdfast.embeddings.language import language_of
 from holdfast.engine import Engine
 from holdfast.memory import Draft, Hit, Memories, Memory, Owner, user
-from holdfast.memory import query_form as form
 from holdfast.memory.dates import mentions_time
 from holdfast.memory.drafts import is_by_owner, text_with_author
+from holdfast.memory.query import sentences_of
 from holdfast.postgres.codecs import decode_halfvec, encode_halfvec
 from tests.memory.conftest import OpenWith
 from tests.memory.oracle import Remembered, scores
@@ -61,7 +61,7 @@ async def expected(engine: Engine, owner: Owner, memories: Sequence[Memory], que
         read = "select memory_id, embedding::real[] from memory_vector where model = $1 and memory_id = any($2)"
         rows = await reader.all(read, model, [memory.id for memory in memories])
     stored = {row["memory_id"]: row["embedding"] for row in rows}
-    asked = [await engine.embeddings.query(part, model) for part in (question, *form.parts(question))]
+    asked = [await engine.embeddings.query(part, model) for part in (question, *sentences_of(question))]
     remembered = [
         Remembered(
             memory.id,

@@ -13,8 +13,8 @@ import pytest
 from holdfast.core.config import load_config
 from holdfast.core.errors import DatabaseAway, Unavailable
 from holdfast.engine import open_engine
+from holdfast.postgres.address import AVOIDED, Hosts, hosts_of
 from holdfast.postgres.database import open_owner
-from holdfast.postgres.hosts import AVOIDED, Hosts, hosts_of
 from holdfast.postgres.options import Options
 
 QUICK = Options(connect_timeout=30, host_timeout=0.5)

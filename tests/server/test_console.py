@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.server.console import POLICY, SCREENS, Console
+from holdfast.server.files import POLICY, SCREENS, Console
 from holdfast.server.problems import WrongMethod
 from tests.server import asgi
 from tests.server.wire import Site

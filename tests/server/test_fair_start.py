@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from starlette.datastructures import Headers
 
-from holdfast.server.fair_start import PER_ROUND, FairStart
+from holdfast.server.request_limits import PER_ROUND, FairStart
 
 pytestmark = pytest.mark.req("SAFE-06")
 

@@ -28,7 +28,7 @@ from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.conversations.snapshots import Snapshot
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.core.ids import uuid7
-from holdfast.core.session_names import stored_names
+from holdfast.core.names import stored_names
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
 

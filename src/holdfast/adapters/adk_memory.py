@@ -27,7 +27,7 @@ from holdfast.core.names import MAX_NAME_BYTES, stored_name
 from holdfast.core.text import store
 from holdfast.engine import Engine
 from holdfast.memory.drafts import MAX_CONTENT_BYTES, Draft
-from holdfast.memory.known_keys import known_keys
+from holdfast.memory.import_export import known_keys
 from holdfast.memory.memory import Memory
 from holdfast.memory.owners import Owner, Owners, user
 from holdfast.memory.query import MAX_QUESTION

@@ -15,10 +15,10 @@ from uuid import UUID
 from holdfast.agents.conversation_views import Change, ConversationViews, change_of
 from holdfast.agents.events import Cursor, Event, Pieces
 from holdfast.agents.watch import Watch
-from holdfast.bus.background import Background
 from holdfast.bus.log import Log
 from holdfast.bus.records import Record
 from holdfast.conversations.nodes import Node, node_of
+from holdfast.core.background import Background
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Database

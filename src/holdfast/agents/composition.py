@@ -12,8 +12,8 @@ from holdfast.agents.builtin_tools import builtin_tools
 from holdfast.agents.definitions import Agent, Definitions
 from holdfast.agents.operator_limits import OperatorLimits
 from holdfast.agents.runner import AgentRunner
+from holdfast.agents.runs import RunSweeper
 from holdfast.agents.serving import Serving
-from holdfast.agents.sweeper import RunSweeper
 from holdfast.agents.turn_loop import TurnLoop
 from holdfast.agents.turn_state import TurnServices
 from holdfast.bus.composition import SharedBus, TenantBus

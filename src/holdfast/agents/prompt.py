@@ -19,15 +19,16 @@ import msgspec
 from holdfast.agents.budget import MESSAGE_TOKENS, Budget
 from holdfast.agents.history import history
 from holdfast.agents.prompt_sections import (
+    AgentSkills,
     MemorySection,
     PartName,
     PromptPart,
     RecalledMemory,
     notes_section,
+    skill_section,
     summary_section,
 )
 from holdfast.agents.quotation import one_line
-from holdfast.agents.skill_section import AgentSkills, skill_section
 from holdfast.agents.skill_tools import USE_SKILL
 from holdfast.agents.summaries import newest_summary
 from holdfast.agents.window import LEAST_TRIGGER, Forms, RenderedNode, Window, WindowBuilder, WindowMessage, spoken

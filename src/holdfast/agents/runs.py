@@ -10,6 +10,7 @@ from uuid import UUID
 from holdfast.conversations.contexts import Context
 from holdfast.conversations.errors import unknown_conversation
 from holdfast.conversations.turn_claims import Policy, held_by
+from holdfast.core.background import PeriodicJob
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import (
     AlreadyExists,
@@ -25,9 +26,11 @@ from holdfast.core.errors import (
 )
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
+from holdfast.core.settings import AgentSettings, BusSettings
 from holdfast.core.text import restore, store
 from holdfast.core.wires import HTTP_STATUS
-from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.database import Database, Postgres, Row, Transaction
+from holdfast.postgres.each_tenant import for_each_tenant, in_batches
 from holdfast.postgres.sql import statements
 
 RunState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
@@ -35,6 +38,10 @@ Ending = Literal["done", "failed", "cancelled"]
 MOST: RunState = "done"  # the state of nearly all runs: a user's are found by user, runs in other states by state
 
 OURS = 500  # the HTTP status of internal errors
+
+FIRST_SWEEP = 90.0  # seconds before it: a process that ends sooner has nothing to sweep
+SWEEP_PAUSE = 3600.0  # seconds between two sweeps
+TOGETHER = 200  # runs deleted in one batch
 
 log = logging.getLogger(__name__)
 sql = statements(__name__)
@@ -343,3 +350,26 @@ def told(error: HoldfastError, run: UUID) -> dict[str, Any]:
         log.error("the run %s failed: %s", run, error)
         error = Broken(error.what, next=f"The server's log says more: look for the run {run}.")
     return {"code": error.code, "message": str(error), "what": error.what, "why": error.why, "next": error.next}
+
+
+class RunSweeper(PeriodicJob):
+    """Deletes old runs of every tenant from time to time."""
+
+    def __init__(self, postgres: Postgres, settings: AgentSettings, bus: BusSettings) -> None:
+        super().__init__("sweep of runs", pause=SWEEP_PAUSE, first=FIRST_SWEEP)
+        self._postgres = postgres
+        # A record that is read again has to find the run that answered it. Otherwise it would be answered again.
+        self._kept = timedelta(days=max(settings.keep_runs_days, bus.retention_days))
+
+    async def sweep(self) -> int:
+        """Delete runs of every tenant that ended long ago. Return how many were deleted."""
+        tenants = await self._postgres.system.all(sql("tenants_with_old_runs"), self._kept)
+        return await for_each_tenant(self._postgres, tenants, self._sweep, name="sweep of runs")
+
+    async def step(self) -> None:
+        """Sweep."""
+        if swept := await self.sweep():
+            log.info("deleted %d old runs", swept)
+
+    async def _sweep(self, database: Database) -> int:
+        return await in_batches(lambda: database.run(sql("forget_runs"), self._kept, TOGETHER), TOGETHER)

@@ -12,8 +12,8 @@ from holdfast.agents.mailbox import Mailbox
 from holdfast.agents.runner import AgentRunner
 from holdfast.agents.turn_loop import TurnLoop
 from holdfast.bus.log import Log
+from holdfast.core.background import PeriodicCall
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound
-from holdfast.core.periodic import PeriodicCall
 from holdfast.skills.tool import Tool
 
 LOOK = 2.0  # seconds between two polls of the stored agents

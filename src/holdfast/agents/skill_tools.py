@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.agents.skill_section import LoadedSkill, fit, instruction_tokens
+from holdfast.agents.prompt_sections import LoadedSkill, fit, instruction_tokens
 from holdfast.core.errors import TooLarge
 from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 from uuid import UUID
 
 from holdfast.agents.journal import RunExecution, RunHistory
-from holdfast.agents.skill_section import AgentSkills
+from holdfast.agents.prompt_sections import AgentSkills
 from holdfast.agents.text_calls import commands
 from holdfast.core.text import dumps, parse
 from holdfast.llm.model import ModelReply, ToolCall

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.agents.definitions import Agent
-from holdfast.agents.skill_section import AgentSkills
+from holdfast.agents.prompt_sections import AgentSkills
 from holdfast.agents.skill_tools import loaded_skills, skill_tools
 from holdfast.agents.turn_state import TurnServices, TurnState
 from holdfast.llm.tokens import TokenCounter

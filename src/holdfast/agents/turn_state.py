@@ -8,8 +8,8 @@ from holdfast.agents.conversation_views import ConversationView, ConversationVie
 from holdfast.agents.definitions import Agent
 from holdfast.agents.journal import Journal, RunHistory, StepReply
 from holdfast.agents.prompt import Prompt, PromptInputs, RecalledMemory
+from holdfast.agents.prompt_sections import AgentSkills
 from holdfast.agents.runs import AgentRun, Runs
-from holdfast.agents.skill_section import AgentSkills
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.notes import Notes
 from holdfast.core.settings import AgentSettings, LlmSettings

@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from holdfast.access.tenants import Tenants
-from holdfast.bus.background import Background
 from holdfast.bus.buses import Bus, open_driver
 from holdfast.bus.command_queue import CommandQueue
 from holdfast.bus.commands import Commands
@@ -17,6 +16,7 @@ from holdfast.bus.notifications import Notifications
 from holdfast.bus.retention import Retention
 from holdfast.bus.waiters import Waiters
 from holdfast.bus.workers import WorkerContext
+from holdfast.core.background import Background
 from holdfast.core.settings import BusSettings
 from holdfast.postgres.database import Database, Postgres
 

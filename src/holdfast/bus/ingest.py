@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from holdfast.bus.assignment import TopicPartition
-from holdfast.bus.background import Background
 from holdfast.bus.command_events import (
     COMMAND_HEADER,
     COMPLETION_HEADER,
@@ -27,6 +26,7 @@ from holdfast.bus.positions import bury
 from holdfast.bus.records import TRACE_HEADERS, Record
 from holdfast.bus.subscription import Subscription
 from holdfast.bus.topics import COMMANDS, EVENTS
+from holdfast.core.background import Background
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.text import dumps, store
 from holdfast.postgres.database import Database, Transaction

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
 
-from holdfast.core.periodic import PeriodicJob
+from holdfast.core.background import PeriodicJob
 from holdfast.core.settings import BusSettings
 from holdfast.postgres.database import OpenOwner, OwnerConnection, Row
 from holdfast.postgres.sql import statements

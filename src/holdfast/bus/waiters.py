@@ -5,10 +5,10 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from holdfast.bus.background import Background
 from holdfast.bus.completions import Completion, completion_of, completions_channel
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.notifications import POLL, until
+from holdfast.core.background import Background
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.text import store
 from holdfast.postgres.database import Database

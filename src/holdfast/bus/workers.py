@@ -26,9 +26,9 @@ from holdfast.bus.lease_renewal import LeaseRenewal, renew_leases
 from holdfast.bus.members import group_channel
 from holdfast.bus.notifications import POLL, Notifications, until
 from holdfast.bus.retry_policy import wait_before
+from holdfast.core.background import PeriodicCall
 from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, TooLarge, Unavailable
 from holdfast.core.ids import uuid7
-from holdfast.core.periodic import PeriodicCall
 from holdfast.core.settings import BusSettings
 from holdfast.core.text import loads, restore, store
 from holdfast.postgres.database import Database, Postgres, Row

@@ -10,8 +10,7 @@ import typer
 
 from holdfast.cli.api import error_of
 from holdfast.cli.chat_commands import ChatPlace, Switch, obey, recap
-from holdfast.cli.chat_input import line_editing
-from holdfast.cli.chat_loop import INTERRUPTED, SILENT, ChatLoop
+from holdfast.cli.chat_loop import INTERRUPTED, SILENT, ChatLoop, line_editing
 from holdfast.cli.chat_output import AnswerAlone, JsonLines, Screen, Terminal, called, in_colour
 from holdfast.cli.chat_socket import Frame
 from holdfast.cli.invocation import Invocation, command, single

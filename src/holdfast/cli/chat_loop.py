@@ -1,9 +1,12 @@
 """Runs a chat with an agent on a background event loop, while the program waits for user input."""
 
 import asyncio
+import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
@@ -23,6 +26,7 @@ SILENT: Final[Frame] = {"kind": "silent"}
 SILENCE = 5.0  # seconds without an event before the chat checks whether a process has taken the run
 CLOSING = 10.0
 MOMENT = 0.1  # longest wait: the handler of a signal that arrives just before a wait runs only after it
+HISTORY = 1000  # lines
 
 
 class ChatLoop:
@@ -178,3 +182,26 @@ async def _chosen(door: AgentServer) -> str:
         why = f"several are served: {', '.join(served)}"
         raise InvalidInput("the agent is ambiguous", why=why, next="Name one: `holdfast chat AGENT`.")
     raise Unavailable("no agent is served", next="Start one with `holdfast up` or `holdfast up APP`.")
+
+
+@contextmanager
+def line_editing(file: Path) -> Generator[None]:
+    """Enable line editing for `input`. Store the history in a file that only its user can read."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    # Line ends in pasted text are part of the message. Enter sends it.
+    if os.environ.get("TERM") not in (None, "", "dumb"):  # others would print the control sequences
+        readline.parse_and_bind("set enable-bracketed-paste on")
+    readline.set_history_length(HISTORY)
+    with suppress(OSError):
+        readline.read_history_file(file)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # the chat also works without a history
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+            readline.write_history_file(file)
+            file.chmod(0o600)

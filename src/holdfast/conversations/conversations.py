@@ -28,8 +28,7 @@ from holdfast.conversations.turn_claims import HeldTurn
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.ids import uuid7
-from holdfast.core.names import stored_name
-from holdfast.core.session_names import qualified_name
+from holdfast.core.names import qualified_name, stored_name
 from holdfast.core.text import render, restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements

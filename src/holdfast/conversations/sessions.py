@@ -8,8 +8,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.access.identities import Identities
 from holdfast.conversations.conversations import APP
 from holdfast.conversations.errors import ambiguous_session, unknown_session
-from holdfast.core.names import stored_name
-from holdfast.core.session_names import qualified_name
+from holdfast.core.names import qualified_name, stored_name
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements

@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from holdfast.bus.background import Background
 from holdfast.bus.composition import TenantBus
 from holdfast.bus.handlers import Handler
 from holdfast.bus.workers import Worker, WorkerContext
+from holdfast.core.background import Background
 from holdfast.core.config import Config
 from holdfast.core.settings import AgentSettings, ExecutionSettings
 from holdfast.core.shares import Shares, shared_by_tenant

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
-from holdfast.bus.background import Background
+from holdfast.core.background import Background
 from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name

@@ -4,7 +4,7 @@ import logging
 from datetime import timedelta
 from time import monotonic
 
-from holdfast.core.periodic import PeriodicJob
+from holdfast.core.background import PeriodicJob
 from holdfast.core.settings import ExecutionSettings
 from holdfast.core.text import loads, restore
 from holdfast.execution.executions import MAX_OUTPUT_BYTES, written_of

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from uuid import UUID
 
-from holdfast.core.delayed_writer import DelayedWriter
+from holdfast.core.background import DelayedWriter
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements

@@ -7,16 +7,14 @@ from holdfast.access.principals import Principal
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.calls import GatewayCall
 from holdfast.gateway.inventory import Inventory
-from holdfast.gateway.object_cache import ObjectCache
 from holdfast.gateway.offerings import Offerings
 from holdfast.gateway.policies.approval import ApprovalPolicy
 from holdfast.gateway.policies.arguments import ArgumentPolicy
-from holdfast.gateway.policies.policy import Policy, chained
+from holdfast.gateway.policies.policy import GatewayCall, Policy, chained
 from holdfast.gateway.runs import CallerRun, run_of
 from holdfast.gateway.tool_search import unwrapped
-from holdfast.gateway.views import CALL_TOOL, CallerView
+from holdfast.gateway.views import CALL_TOOL, CallerView, ObjectCache
 from holdfast.skills.client import SILENT, Client
 
 # The policies, in order. Of the planned ones, limits go before arguments, pins after them, token exchange last, and an

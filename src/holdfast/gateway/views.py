@@ -11,16 +11,33 @@ only the scope `read` sees only the tools whose access is `read`.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 from uuid import UUID
 
 from holdfast.access.principals import Principal
-from holdfast.gateway.object_cache import ObjectCache
 from holdfast.skills.offers import Offer
 from holdfast.skills.permissions import allows_users, cap_of, refusal_reason
 from holdfast.skills.tool import Tool, ToolEntry
+
+Kind = TypeVar("Kind")
+
+
+class ObjectCache:
+    """Makes each object once. Classes distinguish them, so that each module has its own, with its own type."""
+
+    def __init__(self) -> None:
+        self._found: dict[type, object] = {}
+
+    def get(self, kind: type[Kind], make: Callable[[], Kind]) -> Kind:
+        """Return the object of a class. `make` makes it at the first call."""
+        found = self._found.get(kind)
+        if not isinstance(found, kind):
+            found = self._found[kind] = make()
+        return found
+
 
 ADMIN = "admin"
 USER = "user"

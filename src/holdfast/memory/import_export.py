@@ -2,18 +2,21 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from hashlib import sha256
 from typing import Any, cast, get_args
 from uuid import UUID
 
 import msgspec
 
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge
+from holdfast.core.names import stored_name
 from holdfast.core.pace import Pace
 from holdfast.core.settings import MemorySettings
+from holdfast.core.text import restore
 from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
@@ -316,3 +319,13 @@ def _check_target(into: object, first_line: object) -> None:
         raise InvalidInput(f"{into!r:.100} is not an owner", next='Pass an owner, such as user("ann"), or omit it.')
     if not isinstance(first_line, int) or isinstance(first_line, bool) or first_line < 1:
         raise InvalidInput(f"the first line {first_line!r:.100} is invalid", next="Use an integer of at least 1.")
+
+
+async def known_keys(database: Database, ids: OwnerIds, keys: Collection[str]) -> set[str]:
+    """Return those of `keys` that a memory of the owner has, or that a deleted one had.
+
+    A repeated import of a source skips them: stored memories need no new vector, and deleted ones stay deleted.
+    """
+    stored = [stored_name("key", key) for key in keys]
+    hashes = [sha256(key.encode()).digest() for key in stored]
+    return {restore(row["key"]) for row in await database.all(sql("existing_keys"), ids.scope, ids.id, stored, hashes)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from holdfast.core.background import PeriodicJob
 from holdfast.core.errors import DatabaseAway, HoldfastError
-from holdfast.core.periodic import PeriodicJob
 from holdfast.core.settings import MemorySettings
 from holdfast.postgres.database import OpenOwner, OwnerConnection
 from holdfast.postgres.sql import statements

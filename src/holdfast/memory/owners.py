@@ -9,8 +9,7 @@ from uuid import UUID
 from holdfast.access.identities import Identities
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.core.ids import Kind, uuid7
-from holdfast.core.names import stored_name
-from holdfast.core.session_names import qualified_name
+from holdfast.core.names import qualified_name, stored_name
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements

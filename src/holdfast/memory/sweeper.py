@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Literal
 from uuid import UUID
 
-from holdfast.core.periodic import PeriodicJob
+from holdfast.core.background import PeriodicJob
 from holdfast.core.settings import MemorySettings, RetentionSettings
 from holdfast.memory.owners import Scope
 from holdfast.postgres.database import Database, Postgres, Row

@@ -20,9 +20,9 @@ from holdfast.core.errors import Broken, HoldfastError
 from holdfast.core.ids import TenantId
 from holdfast.core.shares import NOBODY, Holder, current_holder
 from holdfast.core.text import dumps, loads
+from holdfast.postgres.address import Hosts, hosts_of
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
 from holdfast.postgres.database_errors import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translate, unreachable
-from holdfast.postgres.hosts import Hosts, hosts_of
 from holdfast.postgres.listener import Listener, Wake
 from holdfast.postgres.options import Options
 from holdfast.postgres.pool import Pool, PooledConnection

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from holdfast.core.background import PeriodicJob
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import TenantId
-from holdfast.core.periodic import PeriodicJob
 from holdfast.core.settings import DatabaseSettings
 from holdfast.postgres.address import with_login
 from holdfast.postgres.database import OpenOwner, OwnerConnection

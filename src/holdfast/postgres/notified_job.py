@@ -5,7 +5,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from holdfast.core.periodic import PeriodicJob
+from holdfast.core.background import PeriodicJob
 from holdfast.postgres.database import Postgres
 
 

@@ -15,8 +15,7 @@ from holdfast.gateway.gateways import Gateways
 from holdfast.server.api_resource import ApiResource
 from holdfast.server.authentication import Authentication
 from holdfast.server.challenges import Challenges
-from holdfast.server.console import SCREENS, Console
-from holdfast.server.files import Files
+from holdfast.server.files import SCREENS, Console, Files
 from holdfast.server.host_origin import HostOriginPolicy
 from holdfast.server.mcp.endpoint import McpEndpoint
 from holdfast.server.mcp.legacy.running_requests import RunningRequests

@@ -17,11 +17,10 @@ from holdfast.core.errors import Broken, HoldfastError, ShuttingDown, TimedOut, 
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import ServerSettings
 from holdfast.server.challenges import SOCKET_SCHEMES, Challenges
-from holdfast.server.fair_start import FairStart
 from holdfast.server.host_origin import HostOriginPolicy
 from holdfast.server.operations import ApiOperation
 from holdfast.server.problems import SlowBody, problem_response, status_of
-from holdfast.server.request_limits import ALWAYS_ANSWERED, VISIT, RequestLimits, RequestSlot
+from holdfast.server.request_limits import ALWAYS_ANSWERED, VISIT, FairStart, RequestLimits, RequestSlot
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",

@@ -10,10 +10,12 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from time import monotonic
 
+from starlette.datastructures import Headers
+
 from holdfast.access.principals import Principal
 from holdfast.core.errors import Overloaded, ShuttingDown
 from holdfast.core.limits import LimitSettings
-from holdfast.core.shares import Holder, Shares, set_holder, shared_by_address, shared_by_tenant
+from holdfast.core.shares import FairQueue, Holder, Shares, set_holder, shared_by_address, shared_by_tenant
 
 VISIT = "holdfast.visit"  # the key of the `RequestSlot` in the ASGI scope
 QUICK = 0.05  # seconds after which a call counts as waiting, and frees its place among the running requests
@@ -21,6 +23,7 @@ ALWAYS_ANSWERED = "/healthz"  # without limits: a busy server must still be seen
 FAREWELL = 1.0  # seconds to send the last responses
 LATER = 5.0  # seconds: Retry-After if there is no place for a waiting request, a stream or a socket
 REMEMBERED = 10_000  # addresses whose rate is known
+PER_ROUND = 4  # requests that start in one round of the event loop
 
 
 class RequestLimits:
@@ -209,3 +212,37 @@ class Rate:
         self._left.move_to_end(address)
         if len(self._left) > REMEMBERED:
             self._left.popitem(last=False)
+
+
+class FairStart:
+    """Starts a few requests in each round of the event loop: address after address, credential after credential."""
+
+    def __init__(self) -> None:
+        self._left = PER_ROUND
+        self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
+
+    async def wait(self, address: str, headers: Headers) -> None:
+        """Return when it is this caller's turn: at once, unless others wait."""
+        if self._left and not self._waiting:
+            self._take()
+            return
+        caller: Holder = (address, headers.get("authorization") or headers.get("cookie", ""))
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.push(caller, turn)
+        try:
+            await turn
+        finally:
+            if not turn.done() or turn.cancelled():
+                self._waiting.remove(caller, turn)
+
+    def _take(self) -> None:
+        if self._left == PER_ROUND:
+            asyncio.get_running_loop().call_soon(self._next_round)
+        self._left -= 1
+
+    def _next_round(self) -> None:
+        self._left = PER_ROUND
+        while self._left and (found := self._waiting.pop()) is not None:
+            if not found[1].done():
+                self._take()
+                found[1].set_result(None)

@@ -21,7 +21,7 @@ import uvloop
 from holdfast.app import App
 from holdfast.core.config import Config
 from holdfast.engine import Engine
-from holdfast.gateway.mcp.legacy.sweeper import SessionSweeper
+from holdfast.gateway.mcp.legacy.sessions import SessionSweeper
 from holdfast.postgres.address import place_of
 from holdfast.postgres.logins import LoginWatch, login_limits
 from holdfast.server.app import OPERATIONS, build_app

@@ -19,10 +19,9 @@ from holdfast.gateway.mcp.legacy import sessions as module
 from holdfast.gateway.mcp.legacy.call_states import CallStates
 from holdfast.gateway.mcp.legacy.client import LegacyClient
 from holdfast.gateway.mcp.legacy.questions import Questions
-from holdfast.gateway.mcp.legacy.sessions import McpSessions, key_of
+from holdfast.gateway.mcp.legacy.sessions import McpSessions, SessionSweeper, key_of
 from holdfast.gateway.mcp.legacy.signals import About, Signals, channel_of
 from holdfast.gateway.mcp.legacy.stored_streams import StoredStreams
-from holdfast.gateway.mcp.legacy.sweeper import SessionSweeper
 from holdfast.mcp.protocol import LEGACY, McpError
 from holdfast.skills.client import InputRequired
 from tests.clock import Clock

@@ -1,6 +1,6 @@
 -- Creates a conversation with its root node and its first state. Without `session`, it is a document, which has no session.
 -- If another app or user has the session id already, it is stored as `qualified`, if that is given: an id is unique per app and user.
--- An id that looks like a qualified name is always stored as `qualified` (core/session_names.py).
+-- An id that looks like a qualified name is always stored as `qualified` (core/names.py).
 -- If its agent is defined, every change is published to the agent's topic. `hash`: of its id, as the log computes it.
 -- `outcome`: created, or taken (`id` is the conversation that has the session id).
 create or replace function holdfast.create_conversation(

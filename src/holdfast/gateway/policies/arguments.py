@@ -2,8 +2,7 @@
 
 from holdfast.core.errors import InvalidInput
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.calls import GatewayCall
-from holdfast.gateway.policies.policy import Proceed
+from holdfast.gateway.policies.policy import GatewayCall, Proceed
 from holdfast.skills.arguments import ArgumentRefusal, check_parsed
 
 

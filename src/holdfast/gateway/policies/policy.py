@@ -1,11 +1,27 @@
 """A policy: a check that every call passes, and that may change, refuse or observe it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+from holdfast.access.principals import Principal
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.calls import GatewayCall
+from holdfast.gateway.views import CallerView, Listed
+from holdfast.skills.client import SILENT, Client
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayCall:
+    """A call of a tool from the caller's `view`; `timeout` is how many seconds the caller waits."""
+
+    listed: Listed
+    arguments: Mapping[str, Any]
+    caller: Principal
+    view: CallerView
+    timeout: float
+    client: Client = SILENT
+
 
 Proceed = Callable[[GatewayCall], Awaitable[Outcome]]
 

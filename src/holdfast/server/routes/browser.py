@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from holdfast.access.keys import PREFIX, SESSION_LIFETIME
 from holdfast.core.errors import Unauthenticated
 from holdfast.server.authentication import COOKIE
-from holdfast.server.console import SCREENS
+from holdfast.server.files import SCREENS
 from holdfast.server.host_origin import scheme_of
 from holdfast.server.operations import ApiCall, ApiOperations
 

@@ -17,11 +17,13 @@ from time import monotonic
 from typing import Any, Final, Literal, cast
 
 from holdfast.access.principals import Principal
+from holdfast.core.background import PeriodicJob
 from holdfast.core.text import restore, store
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, McpError
-from holdfast.postgres.database import Row
+from holdfast.postgres.database import Database, Postgres, Row
+from holdfast.postgres.each_tenant import for_each_tenant, in_batches
 from holdfast.postgres.sql import statements
 from holdfast.skills.uri_templates import MAX_URI
 
@@ -32,6 +34,9 @@ MOST: Final = 1000  # sessions of one user
 MOST_SUBSCRIPTIONS: Final = 100  # resources of one session
 UNHELD: Final = timedelta(minutes=3)  # after which an HTTP+SSE session ends whose stream is gone
 USUAL_LEVEL: Final = "info"  # of logs, until a client sets it
+NAME: Final = "sweep of MCP sessions"
+PAUSE: Final = 60.0  # seconds between two sweeps
+TOGETHER: Final = 500  # sessions in one statement
 
 Transport = Literal["http", "sse"]
 
@@ -224,3 +229,24 @@ def _session_of(key: str, row: Row) -> McpSession:
         frozenset(map(restore, row["subscriptions"])),
         row["listener"] or "",
     )
+
+
+class SessionSweeper(PeriodicJob):
+    """Deletes the expired sessions of every tenant, inside an `async with` block."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        super().__init__(NAME, pause=PAUSE)
+        self._postgres = postgres
+
+    async def sweep(self) -> int:
+        """Delete expired sessions. Return how many."""
+        tenants = await self._postgres.system.all(sql("tenants_with_ended_sessions"))
+        return await for_each_tenant(self._postgres, tenants, _end, name=NAME)
+
+    async def step(self) -> None:
+        """Sweep."""
+        await self.sweep()
+
+
+async def _end(database: Database) -> int:
+    return await in_batches(lambda: database.run(sql("end_sessions"), TOGETHER), TOGETHER)

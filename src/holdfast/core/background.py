@@ -1,11 +1,12 @@
-"""Periodic jobs: they repeat a step in the background, at intervals."""
+"""Background work: jobs that repeat a step, writes that are collected, and tasks that run once per key."""
 
 import asyncio
 import logging
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import Self
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from contextvars import Context
+from typing import Any, Self
 
 from holdfast.core.errors import HoldfastError
 
@@ -67,3 +68,59 @@ class PeriodicCall(PeriodicJob):
     async def step(self) -> None:
         """Call the function."""
         await self._call()
+
+
+class DelayedWriter(ABC):
+    """Writes in the background what was collected. If the process dies, unwritten values are lost, and nothing else."""
+
+    def __init__(self, name: str, *, delay: float) -> None:
+        self._name = name
+        self._delay = delay
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    @abstractmethod
+    def has_values(self) -> bool:
+        """Whether there is something to write."""
+
+    @abstractmethod
+    async def flush(self) -> None:
+        """Write the values. If this is cancelled, unwritten values are kept for the next flush."""
+
+    def write_later(self) -> None:
+        """Write after the delay, once for all values that are collected until then."""
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write(), name=f"holdfast {self._name}")
+
+    async def close(self) -> None:
+        """Write the remaining values, and stop."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait([self._writing])
+        await self.flush()
+
+    async def _write(self) -> None:
+        while self.has_values:
+            await asyncio.sleep(self._delay)
+            await self.flush()
+
+
+class Background:
+    """Runs at most one task per key."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+
+    def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task, unless one with the same key is running."""
+        running = self._tasks.get(key)
+        if running is None or running.done():
+            # An empty context: the task works for all callers, not only for the one that starts it.
+            self._tasks[key] = asyncio.create_task(work(), name=f"holdfast {key}", context=Context())
+
+    async def close(self) -> None:
+        """Cancel all tasks and wait until they have ended."""
+        tasks, self._tasks = list(self._tasks.values()), {}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
