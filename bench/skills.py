@@ -182,7 +182,7 @@ async def steps(bench: Bench, engine: Engine) -> None:
     """What a turn and `use_skill` add."""
     talk = await engine.conversations.create(app="shop", user="ann", agent=STEP_BY_STEP)
     counter = CachedCounter(ESTIMATE)  # as turns have it
-    whole = await engine.catalogs.whole(STEP_BY_STEP, counter)
+    whole = await engine.catalogs.count_tokens(STEP_BY_STEP, counter)
 
     async def prompt() -> None:
         catalog, opened = await engine.catalogs.loaded(STEP_BY_STEP, talk.id)

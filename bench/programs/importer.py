@@ -47,10 +47,10 @@ def fastmcp() -> Callable[[bytes], Found]:
 
 def unlike(schemas: list[Any]) -> int:
     """How many schemas do not come back from the rows that they are stored as; whoever measures wants none."""
-    from holdfast.skills.parameters import normal, parameters_of, schema_of, storable
+    from holdfast.skills.parameters import normalize, parameters_of, schema_of, storable
 
     def comes_back(schema: Any) -> bool:
-        return schema_of(*parameters_of(schema)) == normal(storable(schema))
+        return schema_of(*parameters_of(schema)) == normalize(storable(schema))
 
     return sum(not comes_back(schema) for schema in schemas)
 

@@ -31,7 +31,7 @@ from weakref import WeakSet
 from holdfast.agents.definitions import Agent, AgentFunction, Channel, Limits
 from holdfast.bus.handlers import ATTEMPTS, Handler
 from holdfast.core.errors import AlreadyExists, InvalidInput
-from holdfast.skills.completers import Completing
+from holdfast.skills.completers import CompletionSource
 from holdfast.skills.folders import FolderSkill, load_folders
 from holdfast.skills.function_tools import tool_of
 from holdfast.skills.prompt import McpPrompt, prompt_of
@@ -62,7 +62,7 @@ class App:
         self._agents: dict[str, Agent] = {}
         self._resources: dict[str, McpResource] = {}
         self._prompts: dict[str, McpPrompt] = {}
-        self._tellers: WeakSet[UpdatePublisher] = WeakSet()
+        self._publishers: WeakSet[UpdatePublisher] = WeakSet()
 
     @property
     def skills(self) -> Mapping[str, Handler]:
@@ -95,11 +95,11 @@ class App:
         return MappingProxyType(self._expertise)
 
     @property
-    def brought(self) -> Mapping[str, Tool]:
+    def all_tools(self) -> Mapping[str, Tool]:
         """All tools of the app, by name: declared tools, tools of its agents, and handlers that can be tools."""
         tools = dict(self._tools)
         for tool in (tool for agent in self._agents.values() for tool in agent.tools):
-            _bring(tool, tools)
+            _add_tool(tool, tools)
         for name, skill in self._skills.items():
             if name not in tools and (tool := _tool_of_skill(skill)) is not None:
                 tools[name] = tool
@@ -177,7 +177,7 @@ class App:
             )
             if tool.name in self._tools:
                 raise AlreadyExists(f"the tool {tool.name} is declared twice", next="Give each a name of its own.")
-            _bring(tool, self._tools)
+            _add_tool(tool, self._tools)
             return function
 
         return declare if function is None else declare(function)
@@ -216,7 +216,7 @@ class App:
                 raise AlreadyExists(f"the service {method} is declared twice", next="Give each a method of its own.")
             if tool.name in self._tools:
                 raise AlreadyExists(f"the tool {tool.name} is declared twice", next="Give this one a name=.")
-            _bring(tool, self._tools)
+            _add_tool(tool, self._tools)
             return function
 
         return declare
@@ -277,7 +277,7 @@ class App:
         given = [each if isinstance(each, str) else self._tool_of(each) for each in tools]
         for tool in given:
             if isinstance(tool, Tool):
-                _bring(tool, self._tools)
+                _add_tool(tool, self._tools)
         names = [each if isinstance(each, str) else each.name for each in given]
         self._add(
             DeclaredSkill(
@@ -295,7 +295,7 @@ class App:
     def add_skills(self, folder: Path | str) -> None:
         """Declare the skills of a folder: its own SKILL.md, or the SKILL.md of each subfolder."""
         for each in load_folders(Path(folder)):
-            self._add(_declared(each))
+            self._add(_declared_skill(each))
 
     def _add(self, skill: DeclaredSkill) -> None:
         if skill.name in self._expertise:
@@ -310,7 +310,7 @@ class App:
         title: str = "",
         description: str | None = None,
         mime_type: str | None = None,
-        complete: Mapping[str, Completing] | None = None,
+        complete: Mapping[str, CompletionSource] | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a function as an MCP resource, under a URI or a URI template.
 
@@ -350,7 +350,7 @@ class App:
         name: str | None = None,
         title: str = "",
         description: str | None = None,
-        complete: Mapping[str, Completing] | None = None,
+        complete: Mapping[str, CompletionSource] | None = None,
     ) -> Callable[[Function], Function]: ...
 
     def prompt(
@@ -361,7 +361,7 @@ class App:
         name: str | None = None,
         title: str = "",
         description: str | None = None,
-        complete: Mapping[str, Completing] | None = None,
+        complete: Mapping[str, CompletionSource] | None = None,
     ) -> Function | Callable[[Function], Function]:
         """Declare a function as an MCP prompt, which people choose in their client. They fill in its parameters.
 
@@ -385,12 +385,12 @@ class App:
         Call it after the change can be read, from any thread of a server or a worker, for example in a tool. It returns
         at once. It notifies clients of all tenants that the program is served for. In other programs it does nothing.
         """
-        for teller in [*self._tellers]:
-            teller.updated(uri)
+        for publisher in [*self._publishers]:
+            publisher.updated(uri)
 
-    def run_by(self, teller: UpdatePublisher) -> None:
+    def add_publisher(self, publisher: UpdatePublisher) -> None:
         """Publish changes of resources with this engine too, as long as the engine exists."""
-        self._tellers.add(teller)
+        self._publishers.add(publisher)
 
     def system(self, name: str, *, description: str = "") -> Callable[[AgentFunction], AgentFunction]:
         """Declare a function as an agent. It gets each message as an `Incoming` and returns the answer.
@@ -427,13 +427,13 @@ class App:
         if isinstance(given, Tool):
             return given
         known = next((tool for tool in self._tools.values() if _is_of(tool, given)), None)
-        worked = next((skill for skill in self._skills.values() if skill.function is given), None)
-        if known is not None or worked is None:
+        handler = next((skill for skill in self._skills.values() if skill.function is given), None)
+        if known is not None or handler is None:
             return known or tool_of(given)
-        return tool_of(given, name=worked.name, timeout=worked.timeout, mode="event")
+        return tool_of(given, name=handler.name, timeout=handler.timeout, mode="event")
 
 
-def _declared(folder: FolderSkill) -> DeclaredSkill:
+def _declared_skill(folder: FolderSkill) -> DeclaredSkill:
     files = {path: SkillContent(content, path in folder.executable) for path, content in folder.files.items()}
     return DeclaredSkill(
         folder.name,
@@ -450,7 +450,7 @@ def _declared(folder: FolderSkill) -> DeclaredSkill:
     )
 
 
-def _bring(tool: Tool, tools: dict[str, Tool]) -> None:
+def _add_tool(tool: Tool, tools: dict[str, Tool]) -> None:
     """Add a tool, or raise AlreadyExists if its name is reserved or taken by another function."""
     if tool.name in RESERVED:
         raise AlreadyExists(

@@ -139,10 +139,10 @@ class Authorization:
             self.check_role("system" if context.name == "system" else role_of(context, node.payload))
         return node
 
-    def context(self, talk: Conversation, context: str | None, payload: Mapping[str, Any] | None) -> Context:
+    def context(self, conversation: Conversation, context: str | None, payload: Mapping[str, Any] | None) -> Context:
         """Return the context of a new node. Callers write as themselves or as an agent; in a document, as anybody."""
         parsed = by_user(self._caller.user) if context is None else parse_context(context)
-        if talk.kind == "conversation" and parsed.name != "agent" and parsed.value != self._caller.user:
+        if conversation.kind == "conversation" and parsed.name != "agent" and parsed.value != self._caller.user:
             self._require_admin_to_write_as(str(parsed))
         self.check_role(role_of(parsed, payload))
         return parsed
@@ -181,7 +181,7 @@ class Authorization:
     async def execution(self, id: UUID) -> Execution:
         """Return the execution, if the caller made it or may read its conversation."""
         found = await self._engine.executions.get(id)
-        if not self.is_admin and not await self._made(found):
+        if not self.is_admin and not await self._may_read_execution(found):
             raise unknown_execution(id)
         return found
 
@@ -222,9 +222,9 @@ class Authorization:
             case "user":
                 return Owner("user", await self.user(named.name), named.agent)
             case "session":
-                return await self._session_owner(_needed(named), named.agent)
+                return await self._session_owner(_require_name(named), named.agent)
             case "agent":
-                return Owner("agent", _needed(named), named.name)
+                return Owner("agent", _require_name(named), named.name)
             case "organization":
                 return Owner("organization", named.name or "", named.agent)
 
@@ -242,7 +242,7 @@ class Authorization:
             if self.is_admin:
                 raise
         else:
-            if await self._reads(memory.owner):
+            if await self._may_read(memory.owner):
                 return memory
         # Only an admin learns when and why a memory was deleted: its owner is no longer known.
         raise NotFound(f"there is no memory {id}", next="Search for it.")
@@ -286,7 +286,7 @@ class Authorization:
         """Whether the caller may read and change a conversation."""
         return self.is_admin or await self.is_caller(conversation.user)
 
-    async def _made(self, execution: Execution) -> bool:
+    async def _may_read_execution(self, execution: Execution) -> bool:
         """Whether the caller made an execution, or it belongs to a run in a conversation of the caller."""
         if execution.run_id is None:
             return await self.is_caller(execution.user)
@@ -298,7 +298,7 @@ class Authorization:
         caller = self._caller
         return await self._engine.conversations.find(session_id=session_id, user=caller.user, adopts=caller.adopts)
 
-    async def _reads(self, owner: Owner) -> bool:
+    async def _may_read(self, owner: Owner) -> bool:
         if self.is_admin or owner.scope in SHARED:
             return True
         if owner.scope == "user":
@@ -309,12 +309,12 @@ class Authorization:
 
     async def _session_owner(self, session_id: str, agent: str | None) -> Owner:
         try:
-            talk = await self.session(session_id)
+            conversation = await self.session(session_id)
         except NotFound:
             if not self.is_admin:
                 raise
             return Owner("session", session_id, agent)  # an admin's first memory of it creates the session
-        return Owner("session", session_id, agent, talk.user, talk.id)
+        return Owner("session", session_id, agent, conversation.user, conversation.id)
 
     async def _owners_of(self, scope: Scope, *, limit: int, cursor: str | None) -> Page[OwnerMemories]:
         if self.is_admin or scope in SHARED:
@@ -325,13 +325,19 @@ class Authorization:
 
     async def _own_sessions(self, *, limit: int, cursor: str | None) -> Page[OwnerMemories]:
         """List the caller's sessions that have memories, the newest conversation first."""
-        talks = await self._engine.conversations.list(user=self._caller.user, limit=SESSIONS_READ, cursor=cursor)
-        sessions = [Owner("session", talk.session_id, None, talk.user, talk.id) for talk in talks if talk.session_id]
-        held = await self._engine.memory.count_by_owner("session", sessions)
-        last = held[limit - 1].owner.conversation if len(held) > limit else None
+        conversations = await self._engine.conversations.list(
+            user=self._caller.user, limit=SESSIONS_READ, cursor=cursor
+        )
+        sessions = [
+            Owner("session", conversation.session_id, None, conversation.user, conversation.id)
+            for conversation in conversations
+            if conversation.session_id
+        ]
+        owners = await self._engine.memory.count_by_owner("session", sessions)
+        last = owners[limit - 1].owner.conversation if len(owners) > limit else None
         if last is not None:
-            return Page(held[:limit], write_cursor(last))
-        return Page(held, talks.cursor)
+            return Page(owners[:limit], write_cursor(last))
+        return Page(owners, conversations.cursor)
 
     def _check_shared(self, owner: Owner) -> None:
         if owner.scope in SHARED and not self.is_admin:
@@ -350,7 +356,7 @@ class Authorization:
             )
 
 
-def _needed(named: OwnerName) -> str:
+def _require_name(named: OwnerName) -> str:
     if named.name is None:
         raise InvalidInput(f"the owner of the memories in the scope {named.scope!r} is missing", next="Give a name.")
     return named.name

@@ -31,7 +31,7 @@ from holdfast.execution.issuer_connections import open_fetch
 from holdfast.llm import Caller
 from holdfast.memory.composition import SharedMemory, open_memory
 from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
-from holdfast.postgres.location import DatabaseLocation, Progress, check_login, connect, open_place
+from holdfast.postgres.location import DatabaseLocation, Progress, check_login, connect, open_location
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_login
@@ -104,7 +104,7 @@ class Engine:
             identities=self.identities,
             log=bus.log,
             listen=self.postgres.listen,
-            wakes=shared.bus.wakes,
+            notifications=shared.bus.notifications,
         )
         self.conversations = conversations.conversations
         self.snapshots = conversations.snapshots
@@ -162,7 +162,7 @@ class Engine:
     @property
     def is_busy(self) -> bool:
         """Whether it serves agents, or clients watch its conversations."""
-        return self._agents.watching.is_busy
+        return self._agents.broadcast.is_busy
 
     def updated(self, uri: str) -> None:
         """Notify the subscribers of a resource, in all processes, that it has changed. Thread-safe; does not wait."""
@@ -172,8 +172,8 @@ class Engine:
         """Return a worker. Inside `async with` it runs the app's handlers and event tools, `concurrency` at a time."""
         if not isinstance(app, App):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"expected a holdfast.App, got {app!r:.200}", next="Pass the app of the worker.")
-        app.run_by(self)
-        tools = {name: tool for name, tool in app.brought.items() if tool.mode == "event"}
+        app.add_publisher(self)
+        tools = {name: tool for name, tool in app.all_tools.items() if tool.mode == "event"}
         return self._execution.worker(app.name, skills=app.skills, tools=tools, concurrency=concurrency)
 
     def serving(self, app: App, *, grace: float = 0) -> Serving:
@@ -182,8 +182,8 @@ class Engine:
         At the end, current turns have `grace` seconds to finish. Then they are released, and other processes continue
         them.
         """
-        app.run_by(self)
-        tools = app.brought
+        app.add_publisher(self)
+        tools = app.all_tools
 
         async def declare() -> None:
             assignments = {agent.name: agent.skills for agent in app.agents.values() if agent.kind == "llm"}
@@ -212,10 +212,10 @@ class Engine:
         parts = [
             EnginePart("database", "ok", f"{kind} PostgreSQL, answers in {1000 * (perf_counter() - started):.1f} ms")
         ]
-        strangers = await self.keys.count_of_other_secrets()
-        if strangers:
+        other_keys = await self.keys.count_of_other_secrets()
+        if other_keys:
             detail = (
-                f"{strangers} keys were made under another secret: set HOLDFAST_SECRET_FILE to have them recognised"
+                f"{other_keys} keys were made under another secret: set HOLDFAST_SECRET_FILE to have them recognised"
             )
             parts.append(EnginePart("keys", "reduced", detail))
         if self.tokens.failures:
@@ -244,15 +244,15 @@ async def open_engine(
     flags = {"database.url": url, "data": data, "tenant": tenant}
     config = config or load_config({key: value for key, value in flags.items() if value is not None})
     async with AsyncExitStack() as stack:
-        opened = stack.enter_async_context
-        place = await opened(open_place(config, progress or (lambda _: None)))
+        enter = stack.enter_async_context
+        place = await enter(open_location(config, progress or (lambda _: None)))
         app_url = await prepare(config, place, progress)
         postgres = connect(config, place, app_url)
         stack.push_async_callback(postgres.close)
         await check_login(config, place, postgres)
-        fetch = await opened(open_fetch(config))
-        access = await opened(open_access(config=config, postgres=postgres, fetch=fetch))
-        bus = await opened(
+        fetch = await enter(open_fetch(config))
+        access = await enter(open_access(config=config, postgres=postgres, fetch=fetch))
+        bus = await enter(
             open_bus(
                 settings=config.bus,
                 postgres=postgres,
@@ -260,14 +260,14 @@ async def open_engine(
                 connect=partial(connect, config, place, app_url, pool_size=1),
             )
         )
-        embeddings = await opened(Embeddings(config.memory.embedding))
-        memory = await opened(
+        embeddings = await enter(Embeddings(config.memory.embedding))
+        memory = await enter(
             open_memory(settings=config.memory, limits=config.limits, postgres=postgres, embeddings=embeddings)
         )
-        skills = await opened(open_skills(postgres=postgres, embeddings=embeddings))
-        execution = await opened(open_execution(config=config, postgres=postgres, secret=access.secret))
-        caller = await opened(Caller(config.llm, limits=config.limits))
-        agents = await opened(open_agents(config=config, postgres=postgres, bus=bus, caller=caller))
+        skills = await enter(open_skills(postgres=postgres, embeddings=embeddings))
+        execution = await enter(open_execution(config=config, postgres=postgres, secret=access.secret))
+        caller = await enter(Caller(config.llm, limits=config.limits))
+        agents = await enter(open_agents(config=config, postgres=postgres, bus=bus, caller=caller))
         shared = Shared(
             config=config,
             place=place,

@@ -15,7 +15,7 @@ from holdfast.agents.tool_calls import (
     CallResult,
     RequestedCall,
     decide,
-    wanted,
+    requested_calls,
 )
 from holdfast.core.ids import uuid7
 from holdfast.llm import ModelReply, TokenUsage, ToolCall
@@ -66,7 +66,7 @@ def decided(
         listed=listed,
         past=RunHistory(
             executions=[each for each in past if isinstance(each, RunExecution)],
-            asked=[each for each in past if isinstance(each, RequestedApproval)],
+            approvals=[each for each in past if isinstance(each, RequestedApproval)],
             doubtful=doubtful,
         ),
     )
@@ -82,7 +82,7 @@ def test_a_call_that_was_not_made_is_made() -> None:
 @pytest.mark.req("AGENT-01")
 @pytest.mark.parametrize(("status", "failed"), [("done", False), ("failed", True)])
 def test_what_a_call_gave_is_told_and_it_is_not_made_again(status: str, failed: bool) -> None:
-    told = decided(ONCE, begun(status)).told
+    told = decided(ONCE, begun(status)).result
 
     assert told is not None
     assert (told.text, told.failed, told.result) == ("It is there.", failed, "there")
@@ -95,7 +95,7 @@ def test_a_call_that_may_have_been_made_is_made_again_only_where_that_does_no_ha
     assert decided(ONCE, begun("running"), asked("unknown", "pending")) == CallDecision(ask="unknown")
     assert decided(ONCE, begun("running"), asked("unknown", "approved")) == RUN
     assert decided(ONCE, begun("running"), RequestedApproval(1, "c1", "unknown", "approved", None, used=True)) != RUN
-    told = decided(ONCE, begun("running"), asked("unknown", "denied", "No.")).told
+    told = decided(ONCE, begun("running"), asked("unknown", "denied", "No.")).result
     assert told is not None
     assert told.failed
     assert told.text == f"{UNKNOWN} They said: No."
@@ -108,7 +108,7 @@ def test_a_call_that_an_earlier_attempt_may_have_made_is_made_again_only_where_t
 
     assert decided(ONCE, doubtful=unknown) == CallDecision(ask="unknown")
     assert decided(ONCE, asked("unknown", "approved"), doubtful=unknown) == RUN
-    assert decided(ONCE, asked("unknown", "denied"), doubtful=unknown).told is not None
+    assert decided(ONCE, asked("unknown", "denied"), doubtful=unknown).result is not None
     assert decided(OFTEN, doubtful=unknown) == RUN
     assert decided(ONCE, call=elsewhere, doubtful=unknown) == RUN
 
@@ -120,7 +120,7 @@ def test_a_listed_call_is_made_when_it_is_allowed(tool: Tool, listed: tuple[str,
     assert decided(tool, asked("listed", "pending"), listed=listed) == CallDecision(ask="listed")
     assert decided(tool, asked("listed", "approved", call="other"), listed=listed) == CallDecision(ask="listed")
     assert decided(tool, asked("listed", "approved"), listed=listed) == RUN
-    told = decided(tool, asked("listed", "denied"), listed=listed).told
+    told = decided(tool, asked("listed", "denied"), listed=listed).result
     assert told is not None
     assert (told.text, told.failed) == (DENIED, True)
 
@@ -134,12 +134,12 @@ def test_that_a_call_was_allowed_does_not_mean_that_it_may_be_made_twice() -> No
 
 @pytest.mark.req("AGENT-01")
 def test_a_call_that_cannot_be_made_is_told_even_where_it_is_listed() -> None:
-    [unknown, wrong] = wanted(
+    [unknown, wrong] = requested_calls(
         reply(ToolCall("a", "erase", "{}"), ToolCall("b", "track", "{}")), {"track": offer_of(ONCE)}, step=1
     )
 
     assert unknown.refusal is not None
-    assert decided(ONCE, listed=("track",), call=wrong).told is not None
+    assert decided(ONCE, listed=("track",), call=wrong).result is not None
 
 
 @pytest.mark.req("AGENT-01", "EXEC-05")
@@ -154,15 +154,15 @@ def test_a_call_that_cannot_be_made_is_told_even_where_it_is_listed() -> None:
 def test_what_was_begun_counts_although_the_tool_went_away_or_changed_since(
     tool: Tool | None, call: RequestedCall
 ) -> None:
-    done = decided(tool, begun("done"), call=call).told
-    again = decided(tool, begun("unknown"), asked("unknown", "approved"), call=call).told
-    left = decided(tool, begun("running"), asked("unknown", "denied"), call=call).told
+    done = decided(tool, begun("done"), call=call).result
+    again = decided(tool, begun("unknown"), asked("unknown", "approved"), call=call).result
+    left = decided(tool, begun("running"), asked("unknown", "denied"), call=call).result
 
     assert (done, left) == (CallResult("It is there.", False, "there"), CallResult(UNKNOWN, True))
     assert decided(tool, replace(begun("running"), correlation_id="key"), call=call) == RUN
     assert decided(tool, begun("running"), call=call) == decided(tool, begun("unknown"), call=call) == ASK
     assert again is not None
-    assert again == decided(tool, call=call).told
+    assert again == decided(tool, call=call).result
 
 
 @pytest.mark.req("EXEC-05")
@@ -173,7 +173,7 @@ def test_what_is_unknown_is_asked_about_whatever_the_tool_says_of_itself_by_now(
 
 @pytest.mark.req("AGENT-01", "TALK-05")
 def test_native_calls_and_commands_are_wanted_in_order_with_ids_of_their_own() -> None:
-    found = wanted(
+    found = requested_calls(
         reply(ToolCall("x", "track", '{"parcel": "1"}'), ToolCall("x", "track", '{"parcel": "2"}'),
               ToolCall("", "track", '{"parcel": "3"}'), text="# Run track 4\n# Run track 5"),
         {"track": offer_of(ONCE)},
@@ -189,13 +189,13 @@ def test_native_calls_and_commands_are_wanted_in_order_with_ids_of_their_own() -
 def test_the_calls_of_a_reply_are_bounded_and_the_same_each_time() -> None:
     many = reply(*(ToolCall("x\0y", "track", '{"parcel": "1"}') for _ in range(1000)), text="# Run track 1\n" * 100)
 
-    found = wanted(many, {"track": offer_of(ONCE)}, step=1)
+    found = requested_calls(many, {"track": offer_of(ONCE)}, step=1)
 
     assert len(found) == MAX_CALLS == len({call.id for call in found})
     assert all(call.id.isprintable() and call.id.isascii() for call in found)
-    assert wanted(many, {"track": offer_of(ONCE)}, step=1) == found
+    assert requested_calls(many, {"track": offer_of(ONCE)}, step=1) == found
 
 
 @pytest.mark.req("TALK-05")
 def test_without_tools_a_line_that_looks_like_a_command_is_text() -> None:
-    assert wanted(reply(text="# Run track 1"), {}, step=1) == []
+    assert requested_calls(reply(text="# Run track 1"), {}, step=1) == []

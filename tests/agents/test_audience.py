@@ -56,7 +56,7 @@ async def test_one_who_does_not_read_costs_those_who_do_nothing(
         await engine.agents.send("support", "Count!", user="ann", session_id="web-1")
         await until(events, ends)
 
-        assert idle.told.n == 0
+        assert idle.queue_cursor.n == 0
     assert max(asked) > 0
 
 

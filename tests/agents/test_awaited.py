@@ -50,7 +50,7 @@ def decided(*past: RunExecution | RequestedApproval, token: int = 2, approve: bo
 
 def past_of(*past: RunExecution | RequestedApproval) -> RunHistory:
     executions = [each for each in past if isinstance(each, RunExecution)]
-    return RunHistory(executions=executions, asked=[each for each in past if isinstance(each, RequestedApproval)])
+    return RunHistory(executions=executions, approvals=[each for each in past if isinstance(each, RequestedApproval)])
 
 
 @pytest.mark.req("EXEC-05", "EDA-06")
@@ -70,7 +70,7 @@ def test_a_call_that_is_unknown_is_asked_about_on_the_spot(correlation_id: str |
 
     assert decided(unknown) == CallDecision(ask="unknown")
     assert decided(unknown, RequestedApproval(1, "c1", "unknown", "approved", None)) == RUN
-    assert decided(unknown, RequestedApproval(1, "c1", "unknown", "denied", None)).told is not None
+    assert decided(unknown, RequestedApproval(1, "c1", "unknown", "denied", None)).result is not None
     assert decided(unknown, RequestedApproval(1, "c1", "unknown", "approved", None, used=True)) == CallDecision(
         ask="unknown"
     )

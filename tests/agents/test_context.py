@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from holdfast.agents.budget import MESSAGE_TOKENS, Budget, CachedCounter
 from holdfast.agents.history import history
-from holdfast.agents.prompt import Prompt, PromptInputs, assemble, recalled
+from holdfast.agents.prompt import Prompt, PromptInputs, assemble, recalled_memories
 from holdfast.agents.prompt_sections import PartName, PromptPart, RecalledMemory
-from holdfast.agents.window import spoken
+from holdfast.agents.window import window_messages
 from holdfast.conversations import Node
 from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.core.text import dumps, loads
@@ -144,7 +144,7 @@ def test_a_model_that_knows_no_tools_is_told_of_them_in_plain_text() -> None:
 
     assembled = shown(replace(material(nodes, trigger=1), tools=[TRACK]), native=False)
 
-    assert f"\n- {TRACK.told()}\n" in system(assembled)
+    assert f"\n- {TRACK.to_json()}\n" in system(assembled)
     assert said(assembled) == [
         ("user", "Where is it?"),
         ("assistant", '# Run track {"parcel":"AB-123"}'),
@@ -155,7 +155,7 @@ def test_a_model_that_knows_no_tools_is_told_of_them_in_plain_text() -> None:
 
 def recounted(assembled: Prompt, tools: Sequence[ToolSpec], counter: TokenCounter) -> int:
     """What the request costs as it is sent."""
-    tokens = sum(counter.count(tool.told()) for tool in tools)
+    tokens = sum(counter.count(tool.to_json()) for tool in tools)
     for message in assembled.messages:
         tokens += MESSAGE_TOKENS + counter.count(message.content) + counter.count(message.call_id or "")
         for call in message.calls:
@@ -207,7 +207,7 @@ def test_whatever_is_given_the_budget_holds_and_nothing_is_torn_apart(
     assert recounted(assembled, [TRACK] if native else [], counter) <= assembled.tokens <= total
     assert assembled.tokens == sum(part.tokens for part in assembled.parts)
     assert assembled == assemble(given, counter, Budget(total), native_tools=native)
-    assert dumps(loads(dumps(assembled.shown()))) == dumps(assembled.shown())
+    assert dumps(loads(dumps(assembled.to_record()))) == dumps(assembled.to_record())
     roles = [message.role for message in assembled.messages]
     assert roles[:2] == ["system", "user"]
     assert "system" not in roles[1:]
@@ -233,7 +233,7 @@ def check_pairs(assembled: Prompt) -> None:
 def check_order(assembled: Prompt, given: PromptInputs, *, native: bool) -> None:
     """All from the first on are shown, in order, results behind their calls; nothing after the trigger."""
     told = history(given.nodes, agent=given.agent, run=given.run, triggers=given.triggers, covered=assembled.covered)
-    messages = spoken(told.nodes, given.agent)
+    messages = window_messages(told.nodes, given.agent)
     places = {each.node.seq: each for each in messages}
     first = assembled.first_seq if assembled.first_seq is not None else 10**9
     there = [seq for seq in numbers(assembled) if seq not in given.triggers]
@@ -444,7 +444,7 @@ def test_ten_megabytes_cost_no_more_than_their_share() -> None:
     assert assembled.tokens <= 20_000
     assert counter.counted < 20_000 * 16 * 20
     assert assembled.messages[-1].content.startswith("word ")
-    assert len(dumps(assembled.shown())) < 100_000
+    assert len(dumps(assembled.to_record())) < 100_000
 
 
 def test_arguments_that_are_too_long_are_replaced_by_their_length() -> None:
@@ -593,7 +593,7 @@ def test_what_memory_search_finds_becomes_part_of_a_context() -> None:
         access_count=0, last_accessed=THEN, version=1,
     )  # fmt: skip
 
-    assert recalled([Hit(found, 0.7)]) == [
+    assert recalled_memories([Hit(found, 0.7)]) == [
         RecalledMemory(UUID(int=7), "likes tea", "user", 0.7, THEN, "ann", "letter", "agent")
     ]
 
@@ -601,7 +601,7 @@ def test_what_memory_search_finds_becomes_part_of_a_context() -> None:
 def test_what_was_shown_is_kept_as_json_and_long_texts_by_their_hash() -> None:
     nodes = talk((ANN, "short"), (ME, "ok"), (ANN, "word " * 5000 + "\ud83d"))
 
-    record = loads(dumps(shown(material(nodes)).shown()))
+    record = loads(dumps(shown(material(nodes)).to_record()))
 
     assert [message["role"] for message in record["messages"]] == ["system", "user", "assistant", "user"]
     assert record["messages"][1]["content"] == "short"
@@ -620,7 +620,7 @@ def test_a_record_is_bounded_however_large_the_window_is() -> None:
     assembled = shown(material(nodes), Budget(10_000_000))
 
     assert len(assembled.messages) == 402
-    assert len(dumps(assembled.shown())) < 1_200_000
+    assert len(dumps(assembled.to_record())) < 1_200_000
 
 
 def test_a_text_is_counted_once_as_long_as_it_is_known() -> None:

@@ -203,7 +203,7 @@ def test_what_was_stored_before_the_settings_changed_is_cut_down() -> None:
     ceilings = OperatorLimits(AgentSettings(max_steps=5, max_cost=1), LlmSettings(allowed_models=("ollama:*",)))
     stored = Agent("helper", model="openai:gpt-5", limits=Limits(steps=50, tokens=10, cost=0.5))
 
-    served = ceilings.applied(stored)
+    served = ceilings.apply(stored)
 
     assert served.limits == Limits(steps=5, tokens=10, cost=0.5)
     assert served.model is None

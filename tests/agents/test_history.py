@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.agents.budget import Budget
 from holdfast.agents.history import FAILED, STOPPED, history
-from holdfast.agents.prompt import Prompt, PromptInputs, assemble, extended, reduced, restored
+from holdfast.agents.prompt import Prompt, PromptInputs, assemble, extend_prompt, reduce_prompt, restore_prompt
 from holdfast.agents.summaries import to_summarise
 from holdfast.agents.window import OPENING
 from holdfast.conversations import Node
@@ -154,7 +154,7 @@ def test_a_recorded_prompt_is_restored_also_where_the_record_has_long_texts_by_t
     nodes = talk((ANN, "long " * 5000), (ME, "Well.", made(answers=[1], run="first")), (ANN, "short"))
     given = PromptInputs(agent="support", instructions="Help.", nodes=nodes, triggers=[3], now=NOW, run="now")
     first = assemble(given, Characters(), Budget(100_000))
-    record = loads(dumps(first.shown()))
+    record = loads(dumps(first.to_record()))
     changed = [nodes[0], *(msgspec.structs.replace(each, content="edited") for each in nodes[1:])]
     edited = assemble(replace(given, nodes=changed, notes="new"), Characters(), Budget(100_000))
     lost = assemble(
@@ -163,12 +163,12 @@ def test_a_recorded_prompt_is_restored_also_where_the_record_has_long_texts_by_t
         Budget(100_000),
     )
 
-    again = restored(edited, record)
+    again = restore_prompt(edited, record)
 
     assert again is not None
     assert (again.messages, again.tokens, again.last_seq) == (first.messages, first.tokens, 3)
-    assert restored(lost, record) is None
-    assert restored(edited, {**record, "counter": "another"}) is None
+    assert restore_prompt(lost, record) is None
+    assert restore_prompt(edited, {**record, "counter": "another"}) is None
 
 
 # Whatever happens in a conversation, in any order
@@ -236,7 +236,7 @@ class Story:
             )
             self.prompt = assemble(self.material, COUNTER, budget, native_tools=native)
             if self.records:
-                self.prompt = restored(self.prompt, self.records[-1]) or self.prompt
+                self.prompt = restore_prompt(self.prompt, self.records[-1]) or self.prompt
         former = self.prompt
         new = [
             each for each in nodes
@@ -246,10 +246,10 @@ class Story:
         self.material = replace(
             self.material, nodes=[*self.material.nodes, *(each for each in new if each.id not in known)]
         )
-        longer = extended(former, self.material, new, COUNTER, budget, native_tools=native)
+        longer = extend_prompt(former, self.material, new, COUNTER, budget, native_tools=native)
         is_drop = longer is None
-        self.prompt = longer or reduced(former, self.material, COUNTER, budget, native_tools=native)
-        self.records.append(loads(dumps(self.prompt.shown())))
+        self.prompt = longer or reduce_prompt(former, self.material, COUNTER, budget, native_tools=native)
+        self.records.append(loads(dumps(self.prompt.to_record())))
         self.prompts.append((run, self.prompt, is_drop))
 
     def end(self) -> None:

@@ -3,7 +3,7 @@ from time import process_time
 
 import pytest
 
-from holdfast.llm.user_facts import is_lasting, lasting_part
+from holdfast.llm.user_facts import extract_facts, has_facts
 from tests.agents.sayings import HELD_OUT_LASTING, HELD_OUT_PASSING, LASTING, PASSING
 
 pytestmark = pytest.mark.req("MEM-07")
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.req("MEM-07")
     ("lasting", "passing"), [(LASTING, PASSING), (HELD_OUT_LASTING, HELD_OUT_PASSING)], ids=["known", "held out"]
 )
 def test_nine_of_ten_are_told_apart(lasting: list[str], passing: list[str]) -> None:
-    missed = [saying for saying in lasting if not is_lasting(saying)]
-    wrong = [saying for saying in passing if is_lasting(saying)]
+    missed = [saying for saying in lasting if not has_facts(saying)]
+    wrong = [saying for saying in passing if has_facts(saying)]
 
     kept = len(lasting) - len(missed)
     assert kept / len(lasting) >= 0.9, missed
@@ -40,7 +40,7 @@ def test_nine_of_ten_are_told_apart(lasting: list[str], passing: list[str]) -> N
     ],
 )
 def test_only_the_sentences_worth_keeping_are_kept(text: str, part: str | None) -> None:
-    assert lasting_part(text) == part
+    assert extract_facts(text) == part
 
 
 @pytest.mark.req("ENG-08")
@@ -48,6 +48,6 @@ def test_only_the_sentences_worth_keeping_are_kept(text: str, part: str | None) 
 def test_a_message_of_a_megabyte_costs_no_time(text: str) -> None:
     started = process_time()
 
-    lasting_part(text)
+    extract_facts(text)
 
     assert process_time() - started < 2  # seconds, on a busy machine, too; one that looks back takes minutes

@@ -189,7 +189,7 @@ class Gate(Runs):
         super().__init__(engine.database)
         self.open = asyncio.Event()
         self.asked = asyncio.Semaphore(0)
-        self._failures: dict[str, int] = {"take": failures, "asked_to_stop": failures}
+        self._failures: dict[str, int] = {"take": failures, "stop_requests": failures}
 
     def _pass(self, method: str) -> None:
         if self._failures[method]:
@@ -203,10 +203,10 @@ class Gate(Runs):
         self._pass("take")
         return await super().take(*args, **options)
 
-    async def asked_to_stop(self, held: Sequence[AgentRun]) -> dict[UUID, str | None]:
+    async def stop_requests(self, held: Sequence[AgentRun]) -> dict[UUID, str | None]:
         """What runs are asked to do."""
-        self._pass("asked_to_stop")
-        return await super().asked_to_stop(held)
+        self._pass("stop_requests")
+        return await super().stop_requests(held)
 
 
 class Doing:
@@ -223,7 +223,7 @@ class Doing:
         await self.open.wait()
         return await self._runs.finish(run, "done")
 
-    async def stopped(self, agent: Agent, run: AgentRun) -> FinishedRun:
+    async def end_stopped(self, agent: Agent, run: AgentRun) -> FinishedRun:
         """End a run that somebody stopped."""
         return await self._runs.finish(run, "cancelled")
 
@@ -352,4 +352,4 @@ async def test_runs_are_taken_kept_and_stopped_though_each_broke_before(
 
     assert run.claims == 1
     assert "take broke" in caplog.text
-    assert "asked_to_stop broke" in caplog.text
+    assert "stop_requests broke" in caplog.text

@@ -104,7 +104,7 @@ async def test_a_run_is_not_said_to_be_lost_when_its_holder_has_just_ended_it(qu
     await quiet.agents.runs.finish(ended, "done")
     await quiet.conversations.remove(removed.conversation)
 
-    stops = await quiet.agents.runs.asked_to_stop([ended, removed, kept])
+    stops = await quiet.agents.runs.stop_requests([ended, removed, kept])
     assert stops == {ended.id: None, removed.id: "lapsed", kept.id: None}
 
 

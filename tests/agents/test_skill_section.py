@@ -16,7 +16,7 @@ pytestmark = pytest.mark.req("SKILL-02")
 def spec(name: str, size: int = 100) -> ToolSpec:
     """A tool that takes so many characters to tell."""
     bare = ToolSpec(name, "", {"type": "object"})
-    return ToolSpec(name, "d" * (size - len(bare.told())), {"type": "object"})
+    return ToolSpec(name, "d" * (size - len(bare.to_json())), {"type": "object"})
 
 
 def loaded(number: int, size: int = 100, *tools: ToolSpec) -> LoadedSkill:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.agents.budget import Budget
 from holdfast.agents.summaries import Summary, extract, newest_summary, summary_draft, summary_request, to_summarise
-from holdfast.agents.window import WindowBuilder, beginnings, spoken
+from holdfast.agents.window import WindowBuilder, beginnings, window_messages
 from holdfast.conversations import Node
 from holdfast.conversations.contexts import Context
 from tests.agents.talks import ANN, ME, SUMMARY, TOOL, Characters, answering, calling, node, talk, talks
@@ -83,7 +83,7 @@ def test_no_more_is_summarised_than_one_request_holds() -> None:
 @given(talks(), st.integers(50, 2000))
 def test_a_summary_takes_a_beginning_that_tears_nothing_apart(nodes: list[Node], total: int) -> None:
     former = newest_summary(nodes, "support")
-    left = spoken((each for each in nodes if former is None or each.seq > former.covers), "support")
+    left = window_messages((each for each in nodes if former is None or each.seq > former.covers), "support")
 
     taken = to_summarise(nodes, Characters(), Budget(total), agent="support")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.agents.runs import is_passing, told
+from holdfast.agents.runs import error_data, is_passing
 from holdfast.core.errors import (
     AlreadyExists,
     Broken,
@@ -47,8 +47,8 @@ def test_trouble_of_the_database_passes_and_what_it_refuses_does_not(error: Hold
 
 @pytest.mark.req("SAFE-02")
 def test_users_are_told_what_they_can_do_something_about() -> None:
-    limit = told(LimitReached("too many steps", why="there were 3", next="Ask for less."), RUN)
-    defect = told(SchemaMismatch("a column is missing", why='relation "salaries"', next="See salaries."), RUN)
+    limit = error_data(LimitReached("too many steps", why="there were 3", next="Ask for less."), RUN)
+    defect = error_data(SchemaMismatch("a column is missing", why='relation "salaries"', next="See salaries."), RUN)
 
     assert limit["message"] == "too many steps: there were 3. Ask for less."
     assert "salaries" not in str(defect)

@@ -176,7 +176,7 @@ def test_a_function_that_two_agents_have_is_one_tool() -> None:
     app.agent("one", tools=[plus_one])
     app.agent("two", tools=[plus_one])
 
-    assert list(app.brought) == ["plus_one"]
+    assert list(app.all_tools) == ["plus_one"]
 
 
 @pytest.mark.req("SKILL-01")
@@ -190,4 +190,4 @@ def test_names_of_the_engine_s_own_tools_are_not_given_away(name: str) -> None:
         app.add_skill("more", instructions="Add.", tools=[tool_of(plus_one, name=name)])
     app.skill(name)(plus_one)
 
-    assert not app.brought
+    assert not app.all_tools

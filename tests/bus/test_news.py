@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.bus import Subscription, partition_hints
 from holdfast.bus.assignment import TopicPartition
 from holdfast.bus.notifications import Notifications
-from holdfast.bus.partition_hints import NAMED, ChangedPartitions, Hint, hint_of
+from holdfast.bus.partition_hints import MAX_NAMED, ChangedPartitions, Hint, hint_of
 from holdfast.bus.postgres_feed import topic_channel
 from holdfast.bus.records import hash_of
 from holdfast.core.config import Config
@@ -61,9 +61,9 @@ async def publish_quietly(engine: Engine, topic: str, key: str, value: int) -> N
     await engine.database.run(PUBLISH, topic, hash_of(key), key, str(value))
 
 
-@given(st.lists(st.integers(0, 999), max_size=NAMED), st.sampled_from(["", "0123abcd"]))
-def test_a_hint_is_understood_as_it_was_meant(partitions: list[int], teller: str) -> None:
-    assert hint_of(str(Hint(partitions, teller))) == Hint(tuple(partitions), teller)
+@given(st.lists(st.integers(0, 999), max_size=MAX_NAMED), st.sampled_from(["", "0123abcd"]))
+def test_a_hint_is_understood_as_it_was_meant(partitions: list[int], sender: str) -> None:
+    assert hint_of(str(Hint(partitions, sender))) == Hint(tuple(partitions), sender)
 
 
 @given(
@@ -74,20 +74,24 @@ def test_whatever_else_is_said_means_all_partitions(said: str) -> None:
 
 
 def test_a_hint_does_not_name_hundreds() -> None:
-    assert str(Hint(range(NAMED + 1), "ab")) == "ab:"
-    assert str(Hint(range(NAMED + 1))) == ""
+    assert str(Hint(range(MAX_NAMED + 1), "ab")) == "ab:"
+    assert str(Hint(range(MAX_NAMED + 1))) == ""
 
 
 async def test_only_partitions_that_are_named_are_looked_at(never_by_themselves: None) -> None:
     wake = Wake()
     heard = ChangedPartitions(wake, CHANNELS)
-    assert await heard.come(NEVER) is None, "all of them first"
+    assert await heard.wait_for_changes(NEVER) is None, "all of them first"
 
     wake.record("holdfast_a", ":3")
     wake.record("holdfast_b", "ab:0,1")
 
-    assert await heard.come(NEVER) == {TopicPartition("a", 3), TopicPartition("b", 0), TopicPartition("b", 1)}
-    assert await heard.come(0) == set()
+    assert await heard.wait_for_changes(NEVER) == {
+        TopicPartition("a", 3),
+        TopicPartition("b", 0),
+        TopicPartition("b", 1),
+    }
+    assert await heard.wait_for_changes(0) == set()
 
 
 @pytest.mark.parametrize("said", [("holdfast_a", ""), ("holdfast_a", "?"), ("holdfast_c", ":1"), None])
@@ -96,39 +100,39 @@ async def test_all_are_looked_at_when_no_partition_is_named(
 ) -> None:
     wake = Wake()
     heard = ChangedPartitions(wake, CHANNELS)
-    await heard.come(NEVER)
+    await heard.wait_for_changes(NEVER)
 
     wake.record("holdfast_a", ":3")
     if said is None:
-        heard.look()
+        heard.check_all()
     else:
         wake.record(*said)
 
-    assert await heard.come(NEVER) is None
-    assert await heard.come(0) == set(), "what was named is among them"
+    assert await heard.wait_for_changes(NEVER) is None
+    assert await heard.wait_for_changes(0) == set(), "what was named is among them"
 
 
 async def test_all_are_looked_at_when_more_is_said_than_is_remembered(never_by_themselves: None) -> None:
     wake = Wake()
     heard = ChangedPartitions(wake, CHANNELS)
-    await heard.come(NEVER)
+    await heard.wait_for_changes(NEVER)
 
     for number in range(2 * MAX_REMEMBERED):
         wake.record("holdfast_a", f":{number}")
 
     assert len(wake.payloads) <= MAX_REMEMBERED + 1
-    assert await heard.come(NEVER) is None
+    assert await heard.wait_for_changes(NEVER) is None
 
 
 async def test_all_are_looked_at_from_time_to_time_however_many_hints_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_hints, "POLL", 0.05)
     wake = Wake()
     heard = ChangedPartitions(wake, CHANNELS)
-    await heard.come(NEVER)
+    await heard.wait_for_changes(NEVER)
 
     async with asyncio.timeout(10):
         wake.record("holdfast_a", ":3")
-        while await heard.come(NEVER) is not None:
+        while await heard.wait_for_changes(NEVER) is not None:
             wake.record("holdfast_a", ":3")
             await asyncio.sleep(0)
 
@@ -138,19 +142,19 @@ async def test_what_a_reader_was_told_is_looked_at_later_or_with_what_it_was_not
 ) -> None:
     monkeypatch.setattr(partition_hints, "POLL", NEVER)
     wake = Wake()
-    heard = ChangedPartitions(wake, CHANNELS, teller="ab")
-    await heard.come(NEVER)
+    heard = ChangedPartitions(wake, CHANNELS, sender="ab")
+    await heard.wait_for_changes(NEVER)
     loop = asyncio.get_running_loop()
 
     wake.record("holdfast_a", "ab:1")
-    assert await heard.come(0) == set()
+    assert await heard.wait_for_changes(0) == set()
     wake.record("holdfast_a", ":1")
-    assert await heard.come(0) == {TopicPartition("a", 1)}
+    assert await heard.wait_for_changes(0) == {TopicPartition("a", 1)}
     wake.record("holdfast_a", "ab:2")
     wake.record("holdfast_a", "cd:3")
     began = loop.time()
-    assert await heard.come(NEVER) == {TopicPartition("a", 3)}
-    assert await heard.come(NEVER) == {TopicPartition("a", 2)}
+    assert await heard.wait_for_changes(NEVER) == {TopicPartition("a", 3)}
+    assert await heard.wait_for_changes(NEVER) == {TopicPartition("a", 2)}
     assert loop.time() - began > 0.9 * partition_hints.LATER
 
 
@@ -203,10 +207,10 @@ async def test_a_wake_up_that_says_nothing_is_one_all_the_same(
     said: str, engine: Engine, never_by_themselves: None
 ) -> None:
     await engine.log.create("orders", partitions=8)
-    wakes = Notifications(engine.postgres.system)
+    notifications = Notifications(engine.postgres.system)
     async with reading(engine, "orders") as records:
         await publish_quietly(engine, "orders", "k", 1)
-        wakes.send(topic_channel(await engine.database.tenant(), "orders"), said=said)
+        notifications.send(topic_channel(await engine.database.tenant(), "orders"), hint=said)
 
         assert await next_of(records) == 1
 
@@ -214,11 +218,11 @@ async def test_a_wake_up_that_says_nothing_is_one_all_the_same(
 async def test_a_hint_that_is_wrong_or_missing_loses_nothing(engine: Engine) -> None:
     await engine.log.create("orders", partitions=8)
     wrong = (hash_of("k") + 1) % 8
-    wakes = Notifications(engine.postgres.system)
+    notifications = Notifications(engine.postgres.system)
     async with reading(engine, "orders") as records:
         for value in range(2):
             await publish_quietly(engine, "orders", "k", value)
-            wakes.send(topic_channel(await engine.database.tenant(), "orders"), said=str(Hint([wrong])))
+            notifications.send(topic_channel(await engine.database.tenant(), "orders"), hint=str(Hint([wrong])))
 
             assert await next_of(records) == value
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bus.assignment import TopicPartition, share
+from holdfast.bus.assignment import TopicPartition, assign
 
 pytestmark = pytest.mark.req("BUS-01")
 
@@ -41,7 +41,7 @@ def test_the_load_is_even_within_one_when_all_read_the_same(
 ) -> None:
     members, slots, owners = group
 
-    shared = share(members, slots, owners)
+    shared = assign(members, slots, owners)
 
     assert set(shared) == set(slots)
     assert max(loads(members, shared)) - min(loads(members, shared)) <= 1
@@ -51,7 +51,7 @@ def test_the_load_is_even_within_one_when_all_read_the_same(
 def test_only_what_must_move_moves(group: GroupOf) -> None:
     members, slots, owners = group
 
-    shared = share(members, slots, owners)
+    shared = assign(members, slots, owners)
 
     held = sorted((sum(owners.get(slot) == id for slot in slots) for id in members), reverse=True)
     fewest, more = divmod(len(slots), len(members))
@@ -67,7 +67,7 @@ def test_every_partition_that_someone_reads_has_one_who_reads_its_topic(
 ) -> None:
     members, slots, owners = group
 
-    shared = share(members, slots, owners)
+    shared = assign(members, slots, owners)
 
     assert set(shared) == {slot for slot in slots if any(slot.topic in reads for reads in members.values())}
     assert all(slot.topic in members[id] for slot, id in shared.items())
@@ -77,10 +77,10 @@ def test_every_partition_that_someone_reads_has_one_who_reads_its_topic(
 def test_every_member_works_out_the_same(group: GroupOf) -> None:
     members, slots, owners = group
 
-    shared = share(members, slots, owners)
+    shared = assign(members, slots, owners)
 
-    assert share(dict(reversed(members.items())), slots[::-1], dict(reversed(owners.items()))) == shared
-    assert share(members, slots, shared) == shared, "and it stays so"
+    assert assign(dict(reversed(members.items())), slots[::-1], dict(reversed(owners.items()))) == shared
+    assert assign(members, slots, shared) == shared, "and it stays so"
 
 
 def test_one_who_joins_gets_its_share_and_the_others_keep_the_rest() -> None:
@@ -88,12 +88,12 @@ def test_one_who_joins_gets_its_share_and_the_others_keep_the_rest() -> None:
     slots = [TopicPartition("a", number) for number in range(8)]
     owners = {slot: one if slot.partition < 4 else two for slot in slots}
 
-    shared = share({one: ["a"], two: ["a"], three: ["a"]}, slots, owners)
+    shared = assign({one: ["a"], two: ["a"], three: ["a"]}, slots, owners)
 
     assert Counter(shared.values()) == {one: 3, two: 3, three: 2}
     assert all(owner in (owners[slot], three) for slot, owner in shared.items())
 
 
 def test_nobody_means_nothing() -> None:
-    assert share({}, [TopicPartition("a", 0)], {TopicPartition("a", 0): UUID(int=1)}) == {}
-    assert share({UUID(int=1): ["a"]}, [], {}) == {}
+    assert assign({}, [TopicPartition("a", 0)], {TopicPartition("a", 0): UUID(int=1)}) == {}
+    assert assign({UUID(int=1): ["a"]}, [], {}) == {}

@@ -40,12 +40,12 @@ def test_channels_differ_by_every_name_and_by_where_one_ends() -> None:
 
 
 async def test_a_listener_is_woken_and_no_other_is(engine: Engine) -> None:
-    wakes = Notifications(engine.postgres.system)
+    notifications = Notifications(engine.postgres.system)
     async with engine.postgres.listen("holdfast_a") as a, engine.postgres.listen("holdfast_b") as b:
-        await _settled(wakes, a, b)
+        await _settled(notifications, a, b)
 
-        wakes.send("holdfast_a")
-        await wakes.close()
+        notifications.send("holdfast_a")
+        await notifications.close()
         async with asyncio.timeout(10):
             await a.wait()
 
@@ -55,44 +55,44 @@ async def test_a_listener_is_woken_and_no_other_is(engine: Engine) -> None:
 async def test_a_wake_up_of_a_transaction_is_sent_when_it_has_committed(engine: Engine) -> None:
     counted = Counted(engine.postgres.system)
     counted.hold.set()
-    wakes = Notifications(counted)
+    notifications = Notifications(counted)
 
     with pytest.raises(KeyError):  # noqa: PT012 - a transaction is several statements
         async with engine.transaction() as tx:
-            wakes.send("holdfast_never", tx=tx)
+            notifications.send("holdfast_never", tx=tx)
             raise KeyError
     async with engine.transaction() as tx:
-        wakes.send("holdfast_a", tx=tx)
+        notifications.send("holdfast_a", tx=tx)
         assert counted.sent == []
-    await wakes.close()
+    await notifications.close()
 
     assert counted.sent == [["holdfast_a"]]
 
 
 async def test_what_is_due_while_one_is_sent_goes_as_one(engine: Engine) -> None:
     counted = Counted(engine.postgres.system)
-    wakes = Notifications(counted)
+    notifications = Notifications(counted)
 
-    wakes.send("holdfast_a")
+    notifications.send("holdfast_a")
     await asyncio.sleep(0)
     for _ in range(100):
-        wakes.send("holdfast_b", "holdfast_c")
+        notifications.send("holdfast_b", "holdfast_c")
         await asyncio.sleep(0)
     counted.hold.set()
-    await wakes.close()
+    await notifications.close()
 
     assert counted.sent == [["holdfast_a"], ["holdfast_b", "holdfast_c"]]
 
 
 async def test_a_database_that_is_away_fails_nobody_who_wakes_others(engine: Engine) -> None:
     await engine.postgres.close()
-    wakes = Notifications(engine.postgres.system)
+    notifications = Notifications(engine.postgres.system)
 
-    wakes.send("holdfast_a")
-    await wakes.close()
+    notifications.send("holdfast_a")
+    await notifications.close()
 
-    wakes.send("holdfast_a")
-    await wakes.close()
+    notifications.send("holdfast_a")
+    await notifications.close()
 
 
 async def test_a_waiter_wakes_by_the_event_or_by_the_time() -> None:
@@ -109,7 +109,7 @@ async def test_a_waiter_wakes_by_the_event_or_by_the_time() -> None:
     assert not woken.is_set(), "and waits anew the next time"
 
 
-async def _settled(wakes: Notifications, *events: asyncio.Event) -> None:
+async def _settled(notifications: Notifications, *events: asyncio.Event) -> None:
     """Wait until the listener is connected: it wakes everyone then."""
     async with asyncio.timeout(10):
         for event in events:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.cli.chat_output import AnswerAlone, called, shortened
+from holdfast.cli.chat_output import AnswerAlone, format_call, shortened
 from holdfast.cli.chat_output import Terminal as TerminalScreen
 from holdfast.cli.markdown import blocks
 from tests.cli.conftest import serving
@@ -467,11 +467,11 @@ def test_a_chat_goes_on_when_the_server_was_killed_in_the_middle_of_an_answer(
 
 
 def test_a_call_is_shown_as_a_person_would_write_it() -> None:
-    plain = called({"tool": "track", "arguments": {"parcel": "AB-1", "days": 3, "note": "", "list": [1, "ß"]}})
+    plain = format_call({"tool": "track", "arguments": {"parcel": "AB-1", "days": 3, "note": "", "list": [1, "ß"]}})
 
     assert plain == 'track(parcel=AB-1, days=3, note="", list=[1, "ß"])'
-    assert called({"tool": "now"}) == "now()"
-    assert called({"tool": "raw", "arguments": "{broken"}) == "raw({broken)"
+    assert format_call({"tool": "now"}) == "now()"
+    assert format_call({"tool": "raw", "arguments": "{broken"}) == "raw({broken)"
 
 
 def test_what_is_long_is_shortened_to_one_line() -> None:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.cli.commands import argument, shown
+from holdfast.cli.commands import argument, format_command
 from tests.cli.program import MODULE, Done, Program
 from tests.processes import Process
 
@@ -150,7 +150,7 @@ def test_a_terminal_obeys_nothing_that_a_command_says() -> None:
         "error": "bad\nluck",
     }
 
-    text = shown({"command": command, "completion": None})
+    text = format_command({"command": command, "completion": None})
 
     assert text.startswith("'c\\n1' queued\n")
     assert text.endswith("error      'bad\\nluck'")

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.cli.dead_letters import shown
+from holdfast.cli.dead_letters import format_dead_letter
 from holdfast.core.config import load_config
 from holdfast.engine import open_engine
 from tests.cli.program import Program
@@ -121,4 +121,4 @@ def test_a_command_that_failed_for_good_is_shown_with_its_id() -> None:
         "state": "dead",
     }
 
-    assert "\ncommand   'c\\n1'\n" in shown(letter)
+    assert "\ncommand   'c\\n1'\n" in format_dead_letter(letter)

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.cli.notes import shown
+from holdfast.cli.notes import format_notes
 from tests.cli.program import MODULE, Program
 
 pytestmark = pytest.mark.req("UI-02", "NOTE-02")
@@ -134,5 +134,5 @@ def test_an_edit_that_someone_else_overtook_is_a_conflict_and_its_text_is_kept(
 def test_a_terminal_obeys_nothing_that_was_noted() -> None:
     notes = "a\r\n\x1b[31mred\tb\n"
 
-    assert shown(notes, terminal=True) == "a\n\\x1b[31mred\tb"
-    assert shown(notes, terminal=False) == notes.removesuffix("\n")
+    assert format_notes(notes, terminal=True) == "a\n\\x1b[31mred\tb"
+    assert format_notes(notes, terminal=False) == notes.removesuffix("\n")

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.cli.api import Api
 from holdfast.cli.servers import Server
-from holdfast.cli.sessions import shown
+from holdfast.cli.sessions import format_node
 from holdfast.core.config import load_config
 from holdfast.core.errors import Unavailable
 from holdfast.engine import open_engine
@@ -220,7 +220,7 @@ def test_a_node_without_a_word_has_a_line_of_its_own_still() -> None:
         "created_at": "2026-01-01T00:00:00Z",
     }
 
-    assert words(shown(node)) == "7  a:b (agent), DATE\n\n"
+    assert words(format_node(node)) == "7  a:b (agent), DATE\n\n"
 
 
 @pytest.mark.parametrize("tool", ["curl", "jq"])
@@ -252,7 +252,7 @@ def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> Non
 def test_nobody_forges_a_line_by_their_name() -> None:
     node = {"context": "text:agent:x\n2  ann (user), now", "seq": 1, "content": "hi", "payload": None, "deleted": False}
 
-    told = shown({**node, "created_at": "2026-01-01T00:00:00+00:00"})
+    told = format_node({**node, "created_at": "2026-01-01T00:00:00+00:00"})
 
     assert [line for line in told.split("\n") if line and not line.startswith(" ")] == [told.split("\n")[0]]
     assert told.startswith("1  'x\\n2  ann (user), now' (agent)")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli.arguments import arguments_of
-from holdfast.cli.tools import permitted
+from holdfast.cli.tools import change_permissions
 from holdfast.core.errors import InvalidInput
 from tests.cli.page import Page
 from tests.cli.program import Program
@@ -92,9 +92,9 @@ def test_a_value_that_cannot_be_read_is_told(words: list[str], said: str | None)
 
 
 def test_one_permission_is_changed_and_the_others_stay() -> None:
-    some = permitted({}, "support", "execute")
-    all_others = permitted(some, "default", "none")
-    by_hand = permitted(some, None, None, "read")
+    some = change_permissions({}, "support", "execute")
+    all_others = change_permissions(some, "default", "none")
+    by_hand = change_permissions(some, None, None, "read")
 
     assert some == {"agents": {"support": "execute"}}
     assert all_others == {"agents": {"support": "execute"}, "default": "none"}

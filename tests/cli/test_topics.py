@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.cli.topics import shown
+from holdfast.cli.topics import format_record
 from holdfast.core.config import load_config
 from holdfast.engine import open_engine
 from tests.cli.page import Page
@@ -185,7 +185,7 @@ def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> Non
 def test_a_terminal_obeys_nothing_that_a_record_says() -> None:
     record = {"partition": 0, "offset": 7, "at": "2026-01-01T00:00:00Z", "key": "a\nb", "value": "\x1b[31mred\x9b"}
 
-    line = shown(record)
+    line = format_record(record)
 
     assert line.endswith('"a\\nb"  "\\u001b[31mred\\x9b"')
     assert "\n" not in line

@@ -38,7 +38,7 @@ async def work_off(engine: Engine, topic: str, work: Work, *, group: str = "bill
     async def settled() -> bool:
         behind = sum(lag.lag for lag in await engine.log.lag(group))
         letters = await engine.dead_letters.list(group=group)
-        under_way = any(letter.state == "redriven" or "stopped responding" in letter.error for letter in letters)
+        under_way = any(letter.state == "redriven" or "did not report back" in letter.error for letter in letters)
         return bool(work.tried) and not behind and not under_way
 
     async with engine.log.subscribe([topic], group=group) as records:

@@ -105,7 +105,7 @@ async def test_a_model_that_arrives_late_is_noticed(models: Store, tmp_path: Pat
         (tmp_path / "copy").rename(tmp_path / ENGLISH)
 
         async with asyncio.timeout(10):
-            await embeddings.arrived.wait()
+            await embeddings.model_available.wait()
 
         assert missed == [None]
         assert lengths(await embeddings.vectors(["tea"])) == [384]
@@ -129,7 +129,7 @@ async def test_a_missing_model_is_fetched_behind_the_callers_back(models: Store,
     async with Embeddings(EmbeddingSettings(), store=Store(None, tmp_path, (copied(models),))) as embeddings:
         missed = await embeddings.vectors(["tea"])
         async with asyncio.timeout(10):
-            await embeddings.arrived.wait()
+            await embeddings.model_available.wait()
 
         assert missed == [None]
         assert lengths(await embeddings.vectors(["tea"])) == [384]
@@ -140,7 +140,7 @@ async def test_a_server_fetches_what_is_missing_before_anyone_asks(models: Store
     async with Embeddings(EmbeddingSettings(), store=Store(None, tmp_path, (copied(models),))) as embeddings:
         embeddings.prepare()
         async with asyncio.timeout(10):
-            await embeddings.arrived.wait()
+            await embeddings.model_available.wait()
 
         assert lengths(await embeddings.vectors(["tea"])) == [384]
 
@@ -186,7 +186,7 @@ async def test_a_damaged_model_in_the_cache_is_replaced(models: Store, tmp_path:
     async with Embeddings(EmbeddingSettings(), store=Store(None, tmp_path, (origin,))) as embeddings:
         await embeddings.vectors(["tea"])
         async with asyncio.timeout(10):
-            await embeddings.arrived.wait()
+            await embeddings.model_available.wait()
 
         assert lengths(await embeddings.vectors(["tea"])) == [384]
 
@@ -320,7 +320,7 @@ async def test_an_endpoint_that_comes_back_is_noticed(endpoint: FakeEndpoint) ->
 
         endpoint.broken = lambda _: None
         async with asyncio.timeout(10):
-            await embeddings.arrived.wait()
+            await embeddings.model_available.wait()
 
         assert (missed, waiting) == ([None], None)
         assert lengths(await embeddings.vectors(["tea"])) == [384]

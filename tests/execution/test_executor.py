@@ -197,7 +197,7 @@ async def test_a_large_result_is_shortened_and_the_whole_is_kept_beside(house: H
 
     outcome = await house.run(await house.put(much), max_output_bytes=3000)
 
-    told = outcome.kept_as(UUID(int=7))
+    told = outcome.with_output_note(UUID(int=7))
     assert outcome.whole is not None
     assert (len(outcome.whole), outcome.content_type) == (2000 * 1003 + 1, "application/json")
     assert len(told.text.encode()) <= 3000

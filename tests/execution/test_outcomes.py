@@ -20,7 +20,7 @@ from holdfast.core.text import dumps, loads, render
 from holdfast.core.threads import count_abandoned
 from holdfast.execution.executor import Executor
 from holdfast.execution.function_runner import FunctionRunner
-from holdfast.execution.outcomes import LARGE, MAX_RESULT_BYTES, MAX_WEIGHT, NOTHING, STRUCK, Outcome, cut
+from holdfast.execution.outcomes import LARGE, MAX_RESULT_BYTES, MAX_WEIGHT, NOTHING, REDACTED, Outcome, cut
 from holdfast.execution.runner import IN_DOUBT
 from holdfast.skills.function_tools import MOST_ABANDONED, tool_of
 from holdfast.skills.run import Run, current_run
@@ -227,7 +227,7 @@ async def test_secrets_in_an_exception_are_struck_out(said: str) -> None:
     outcome = await run(raising(RuntimeError(said)))
 
     assert "hunter22" not in outcome.text
-    assert STRUCK in outcome.text
+    assert REDACTED in outcome.text
 
 
 @pytest.mark.req("EXEC-02")

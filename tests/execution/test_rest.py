@@ -18,7 +18,7 @@ from aiohttp import web
 from holdfast.core.errors import Forbidden, HoldfastError, LimitReached, TimedOut, TooLarge, Unavailable
 from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.rest import RestRunner
-from holdfast.execution.rest.responses import tell
+from holdfast.execution.rest.responses import to_result
 from holdfast.execution.runner import Result
 from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter
 from holdfast.skills.tool import Tool
@@ -518,7 +518,7 @@ async def test_an_error_that_nobody_expects_is_told_by_its_kind_alone(
     def fail(*_: object, **__: object) -> Result:
         raise LookupError(f"no {KEY}")
 
-    monkeypatch.setattr("holdfast.execution.rest.runner.tell", fail)
+    monkeypatch.setattr("holdfast.execution.rest.runner.to_result", fail)
 
     error = await failure(
         runner, rest_tool("POST", service.url, security=BEARER, backend=Backend(auth={"main": "key"}))
@@ -537,9 +537,9 @@ async def test_a_large_answer_is_read_beside_the_loop(
 
     def note(*given: Any, **options: Any) -> Result:
         read_by.append(threading.current_thread() is threading.main_thread())
-        return tell(*given, **options)
+        return to_result(*given, **options)
 
-    monkeypatch.setattr("holdfast.execution.rest.runner.tell", note)
+    monkeypatch.setattr("holdfast.execution.rest.runner.to_result", note)
     service.will_answer("/large", text=json.dumps(["x"] * 100_000), content_type="application/json")
     runner = RestRunner(egress, Keyring())
 

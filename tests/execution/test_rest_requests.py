@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
-from holdfast.execution.rest.redirects import redirected
+from holdfast.execution.rest.redirects import redirected_request
 from holdfast.execution.rest.requests import WireRequest, secret_names, wire_request
 from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter
 from tests.execution.backend import rest_tool
@@ -511,7 +511,7 @@ def test_a_request_does_not_show_its_secrets() -> None:
     ],
 )
 def test_a_redirect_with_an_address_in_its_query_leads_where_it_says(location: str, url: str) -> None:
-    onward = redirected(WireRequest("GET", "https://a.example/x", {}, None), 302, location)
+    onward = redirected_request(WireRequest("GET", "https://a.example/x", {}, None), 302, location)
 
     assert onward is not None
     assert onward.url == url

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import HoldfastError, TooLarge
-from holdfast.execution.rest.responses import MAX_MEMBERS, read_body, tell
+from holdfast.execution.rest.responses import MAX_MEMBERS, read_body, to_result
 
 JSON = {"Content-Type": "application/json"}
 
@@ -134,25 +134,25 @@ async def test_what_is_packed_wrongly_is_told_as_such(data: bytes, encoding: str
     ],
 )
 def test_answers_are_told_as_what_they_are(kind: str, body: bytes, value: Any) -> None:
-    result = tell(200, {"Content-Type": kind} if kind else {}, body)
+    result = to_result(200, {"Content-Type": kind} if kind else {}, body)
 
     assert (result.value, result.failed) == (value, False)
 
 
 def test_bytes_are_told_by_their_type_and_size_and_kept_whole() -> None:
-    result = tell(200, {"Content-Type": "image/png"}, b"\x89PNG\0")
+    result = to_result(200, {"Content-Type": "image/png"}, b"\x89PNG\0")
 
     assert (result.value["content_type"], result.value["bytes"]) == ("image/png", 5)
     assert (result.whole, result.content_type) == (b"\x89PNG\0", "image/png")
 
 
 def test_an_empty_answer_is_nothing_or_says_where_it_is() -> None:
-    assert tell(204, {}, b"").value is None
-    assert tell(201, {"Location": "/orders/7"}, b"").value == {"status": 201, "location": "/orders/7"}
+    assert to_result(204, {}, b"").value is None
+    assert to_result(201, {"Location": "/orders/7"}, b"").value == {"status": 201, "location": "/orders/7"}
 
 
 def test_the_answer_to_head_is_its_headers() -> None:
-    result = tell(200, {"ETag": '"7"', "Set-Cookie": "session=1"}, b"", method="HEAD")
+    result = to_result(200, {"ETag": '"7"', "Set-Cookie": "session=1"}, b"", method="HEAD")
 
     assert result.value == {"status": 200, "headers": {"etag": '"7"'}}
 
@@ -172,7 +172,7 @@ def test_the_answer_to_head_is_its_headers() -> None:
     ],
 )
 def test_a_refusal_says_what_to_do_and_what_the_back_end_says(status: int, says: str) -> None:
-    result = tell(status, JSON, b'{"detail": "no"}')
+    result = to_result(status, JSON, b'{"detail": "no"}')
 
     assert result.failed
     assert result.value["status"] == status
@@ -181,17 +181,17 @@ def test_a_refusal_says_what_to_do_and_what_the_back_end_says(status: int, says:
 
 
 def test_how_long_to_wait_is_shown() -> None:
-    assert tell(429, {"Retry-After": "30"}, b"").value["retry_after"] == "30 seconds"
+    assert to_result(429, {"Retry-After": "30"}, b"").value["retry_after"] == "30 seconds"
     date = "Wed, 21 Oct 2026 07:28:00 GMT"
-    assert tell(503, {"Retry-After": date}, b"").value["retry_after"] == date
+    assert to_result(503, {"Retry-After": date}, b"").value["retry_after"] == date
 
 
 @pytest.mark.req("EXEC-05")
 def test_a_back_end_that_fails_leaves_what_is_not_idempotent_in_doubt() -> None:
-    assert "may have taken effect" in tell(500, {}, b"", idempotent=False).value["error"]
-    assert "may have taken effect" in tell(408, {}, b"", idempotent=False).value["error"]
-    assert "try again" in tell(408, {}, b"").value["error"]
-    assert "may have taken effect" not in tell(422, {}, b"", idempotent=False).value["error"]
+    assert "may have taken effect" in to_result(500, {}, b"", idempotent=False).value["error"]
+    assert "may have taken effect" in to_result(408, {}, b"", idempotent=False).value["error"]
+    assert "try again" in to_result(408, {}, b"").value["error"]
+    assert "may have taken effect" not in to_result(422, {}, b"", idempotent=False).value["error"]
 
 
 @pytest.mark.req("EXEC-05")
@@ -206,15 +206,15 @@ def test_a_back_end_that_fails_leaves_what_is_not_idempotent_in_doubt() -> None:
     ],
 )
 def test_only_a_redirect_that_keeps_the_method_says_that_nothing_was_done(status: int, says: str) -> None:
-    result = tell(status, {"Location": "/orders/7"}, b"", method="POST", idempotent=False)
+    result = to_result(status, {"Location": "/orders/7"}, b"", method="POST", idempotent=False)
 
     assert result.failed
     assert says in result.value["note"]
 
 
 def test_a_redirect_that_is_not_followed_is_told() -> None:
-    moved = tell(302, {"Location": "https://elsewhere.example/"}, b"")
-    done = tell(303, {"Location": "/orders/7"}, b"")
+    moved = to_result(302, {"Location": "https://elsewhere.example/"}, b"")
+    done = to_result(303, {"Location": "/orders/7"}, b"")
 
     assert (moved.failed, moved.value["location"]) == (True, "https://elsewhere.example/")
     assert (done.failed, done.value["location"]) == (False, "/orders/7")

@@ -50,7 +50,7 @@ def test_a_key_shows_which_it_is_and_not_what() -> None:
     one, same, other = EncryptionKey(b"one"), EncryptionKey(b"one"), EncryptionKey(b"other")
 
     assert one.id == same.id != other.id
-    assert repr(one) == f"SealingKey({one.id})"
+    assert repr(one) == f"EncryptionKey({one.id})"
     with pytest.raises(InvalidInput, match="is empty"):
         EncryptionKey(b"")
 

@@ -17,8 +17,8 @@ from holdfast.bus.kafka.record_format import (
     is_elsewhere,
     log_offset,
     mark,
+    outgoing_records,
     own_record,
-    parcels,
     record_id,
     without_value,
 )
@@ -57,7 +57,7 @@ def stored(value: object = 1, *, key: str | None = None, headers: dict[str, str]
 
 def parcel(value: object = 1, *, key: str | None = None, headers: dict[str, str] | None = None) -> OutgoingRecord:
     """What is sent for a record."""
-    (sent,) = parcels(page(stored(value, key=key, headers=headers)), "orders")
+    (sent,) = outgoing_records(page(stored(value, key=key, headers=headers)), "orders")
     return sent
 
 
@@ -95,7 +95,7 @@ def test_what_arrives_is_what_was_published_or_says_that_it_is_elsewhere(
 def test_records_are_sent_in_their_order_each_with_its_own_time() -> None:
     times = [AT, AT, AT + timedelta(days=1)]
 
-    sent = [arrived(one) for one in parcels(page(*map(stored, "abc"), at=times), "orders")]
+    sent = [arrived(one) for one in outgoing_records(page(*map(stored, "abc"), at=times), "orders")]
     records = [own_record(arrival, "orders", 7, epoch=5) for arrival in sent]
 
     assert [log_offset(arrival, MARK) for arrival in sent] == [7, 8, 9]

@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.errors import BadSetting, ModelFailed
 from holdfast.llm import Caller, ModelRequest, ScriptedModel, Shown, TextPiece, TokenUsage, ToolSpec
 from holdfast.llm.answer_stream import AnswerTimeouts
-from holdfast.llm.caller import KEPT_MODELS
+from holdfast.llm.caller import MAX_AGENT_MODELS
 from holdfast.llm.model import ChatMessage
 from tests.llm.asking import HELLO, shown
 from tests.llm.conftest import OpenCaller
@@ -312,7 +312,7 @@ async def test_what_a_model_does_not_tell_is_estimated_and_priced(open_caller: O
     reply = await caller.ask(request)
 
     counter = await caller.counter()
-    asked = 4 + counter.count("one two three") + counter.count(tool.told())
+    asked = 4 + counter.count("one two three") + counter.count(tool.to_json())
     assert reply.usage == TokenUsage(asked, counter.count("four five"), estimated=True)
     assert reply.cost == asked + 2 * reply.usage.output_tokens
 
@@ -365,8 +365,8 @@ async def test_a_vocabulary_is_loaded_beside_the_event_loop_and_once(
 async def test_models_that_agents_name_are_kept_in_a_bounded_number(open_caller: OpenCaller) -> None:
     caller = await open_caller(model="ollama:ours")
 
-    for number in range(3 * KEPT_MODELS):
+    for number in range(3 * MAX_AGENT_MODELS):
         caller._open(f"ollama:{number}")  # pyright: ignore[reportPrivateUsage]
 
     assert caller._open("ollama:ours") is caller._open("ollama:ours")  # pyright: ignore[reportPrivateUsage]
-    assert len(caller._named) == KEPT_MODELS  # pyright: ignore[reportPrivateUsage]
+    assert len(caller._agent_models) == MAX_AGENT_MODELS  # pyright: ignore[reportPrivateUsage]

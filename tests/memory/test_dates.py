@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory.dates import DateNamed, date_value, find_dates, mentions_time
+from holdfast.memory.dates import DateSpan, date_value, find_dates, mentions_time
 
 SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -17,7 +17,7 @@ def named(question: str) -> list[str]:
     return [_shown(found) for found in find_dates(question, SUNDAY)]
 
 
-def _shown(found: DateNamed) -> str:
+def _shown(found: DateSpan) -> str:
     if found.yearly:
         ends = [f"*-{(day - 1) // 31 % 12 + 1:02}-{(day - 1) % 31 + 1:02}" for day in (found.first, found.last)]
     else:

@@ -13,7 +13,7 @@ from holdfast.core.settings import RetentionSettings
 from holdfast.engine import Engine
 from holdfast.memory import Owner, agent, organization, session, user
 from holdfast.memory.retention import retention
-from holdfast.memory.sweeper import Fading, Sweeper, Swept, sql, sweep
+from holdfast.memory.sweeper import Fading, Sweeper, SweepResult, sql, sweep
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.database import OwnerConnection as DatabaseOwner
 from tests.clock import Clock
@@ -217,7 +217,7 @@ async def test_an_error_with_one_tenant_keeps_no_other_from_being_swept(
     await clock.advance(timedelta(minutes=2))
     failed: list[Database] = []
 
-    async def once(database: Database, settings: RetentionSettings) -> Swept:
+    async def once(database: Database, settings: RetentionSettings) -> SweepResult:
         if not failed:
             failed.append(database)
             raise RuntimeError("planted")

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.errors import Broken, HoldfastError, SchemaMismatch
 from holdfast.postgres.database import OwnerConnection, open_owner
-from holdfast.postgres.migrate import Plan, Schema, SqlFile, migrate, pending, plan
+from holdfast.postgres.migrate import Plan, Schema, SqlFile, find_pending, migrate, plan
 from holdfast.postgres.options import Options
 
 pytestmark = pytest.mark.req("ENG-03")
@@ -85,7 +85,7 @@ async def test_a_new_database_gets_every_step_and_a_second_run_does_nothing(empt
 
 async def test_asking_what_is_left_to_do_changes_nothing(empty_database_url: str) -> None:
     async with open_owner(empty_database_url, Options()) as owner:
-        todo = await pending(owner, schema(FIRST, SECOND))
+        todo = await find_pending(owner, schema(FIRST, SECOND))
 
         assert todo == Plan((FIRST, SECOND), ())
         assert await owner.value("select to_regnamespace('holdfast') is null")

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from holdfast.engine import Engine
-from holdfast.server.routes.browser import PAGE_POLICY, landing
+from holdfast.server.routes.browser import PAGE_POLICY, screen_or_home
 from tests.clock import Clock
 from tests.server.wire import Reply, Site
 
@@ -203,7 +203,7 @@ async def test_whoever_signs_in_is_where_they_wanted_to_be(site: Site) -> None:
     ],
 )
 def test_what_is_no_address_of_a_screen_leads_home(wanted: str) -> None:
-    assert landing(wanted) == "/"
+    assert screen_or_home(wanted) == "/"
 
 
 @pytest.mark.req("SAFE-03", "UI-01")

@@ -364,7 +364,7 @@ async def test_a_call_ends_with_the_key_that_made_it_and_is_not_run_anew(
     site: Site, signs: Signs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.gateway.mcp.legacy.client.MOMENT", 0)
-    monkeypatch.setattr("holdfast.server.authentication.ASKED_AGAIN", 0)
+    monkeypatch.setattr("holdfast.server.authentication.RECHECK_SECONDS", 0)
     tenant = await site.engine.tenants.id_of("default")
     made, other = await site.engine.keys.create(tenant, "ann"), await make_key(site.engine, "ann")
     client = await OldClient(site.port, made.text).begin()

@@ -11,7 +11,7 @@ from holdfast.core.config import Config
 from holdfast.engine import Engine
 from holdfast.memory import user
 from holdfast.server import pages
-from holdfast.server.pages import listed, page_of
+from holdfast.server.pages import page_of, page_of_items
 from tests.memory.without_models import without_models
 from tests.server.wire import Site
 
@@ -48,7 +48,7 @@ async def test_pages_by_number_give_every_item_once(limit: int) -> None:
     place: int | None = None
 
     while True:
-        page, place = await listed(numbers, lambda number: number, limit=limit, start=place)
+        page, place = await page_of_items(numbers, lambda number: number, limit=limit, start=place)
         items += page
         assert len(page) == limit or place is None
         if place is None:
@@ -65,7 +65,7 @@ async def test_a_page_ends_with_the_item_that_fills_it(small: None) -> None:
         read.append(len(found))
         return found
 
-    page, place = await listed(large, lambda text: int(text.removeprefix(LARGE)), limit=50)
+    page, place = await page_of_items(large, lambda text: int(text.removeprefix(LARGE)), limit=50)
 
     assert [text.removeprefix(LARGE) for text in page] == ["1", "2", "3", "4"]
     assert place == 4
@@ -79,7 +79,7 @@ async def test_small_rows_are_read_in_ever_larger_steps() -> None:
         read.append(most - 1)
         return await numbers(most, start)
 
-    page, _ = await listed(small_rows, lambda number: number, limit=100)
+    page, _ = await page_of_items(small_rows, lambda number: number, limit=100)
 
     assert page == list(range(1, 101))
     assert read == [16, 32, 52]

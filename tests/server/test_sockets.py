@@ -282,7 +282,7 @@ async def test_a_back_end_opens_sockets_for_many_users_with_one_key(desk: Site) 
 async def test_a_socket_ends_with_the_key_that_opened_it(
     desk: Site, who_speaks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authentication, "ASKED_AGAIN", 0)
+    monkeypatch.setattr(authentication, "RECHECK_SECONDS", 0)
     tenant = await desk.engine.tenants.id_of("default")
     made = await desk.engine.keys.create(tenant, "ann")
     async with client(desk, key=made.text, session_id="web-1") as ann:

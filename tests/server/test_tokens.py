@@ -98,7 +98,7 @@ async def test_the_holder_of_a_token_speaks_for_nobody_else(site: Site, header: 
 
 
 async def test_a_socket_is_opened_by_a_token_and_ends_with_it(desk: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.server.authentication.ASKED_AGAIN", 0)
+    monkeypatch.setattr("holdfast.server.authentication.RECHECK_SECONDS", 0)
     passed = 0.0
     monkeypatch.setattr(desk.engine.tokens, "_clock", lambda: time() + passed)
     async with client(desk, key=token(exp=int(time()) + 30), session_id="web-1") as ann:

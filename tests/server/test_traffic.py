@@ -147,15 +147,15 @@ async def test_only_what_takes_its_time_takes_a_place_among_what_lasts() -> None
     traffic = limited(waiting=1)
 
     async with visiting(traffic, seconds=2 * QUICK) as slow:  # which would be over before it is done
-        with slow.lasting(60):
+        with slow.extend_timeout(60):
             await asyncio.sleep(3 * QUICK)
         async with visiting(traffic) as late:
-            with late.lasting(60):  # what finds no place has the time that any request has
+            with late.extend_timeout(60):  # what finds no place has the time that any request has
                 await asyncio.sleep(2 * QUICK)
             with pytest.raises(Overloaded):
                 late.stay(60)
     async with visiting(traffic) as quick, visiting(traffic) as other:
-        with quick.lasting(60):
+        with quick.extend_timeout(60):
             other.stay(60)  # the place is free
 
 

@@ -93,8 +93,8 @@ async def test_a_process_that_died_on_this_machine_is_noticed_when_another_begin
     await gone.wait()
     with monkeypatch.context() as patched:
         patched.setattr(presence.os, "getpid", lambda: gone.pid)
-        dead = site.engine.agents.presence.announced()
-        await dead.tell(["default"])
+        dead = site.engine.agents.presence.reporter()
+        await dead.report(["default"])
     assert (await served(site))["default"]
 
     async with own(site.engine).serving(app_of("support")):

@@ -13,7 +13,7 @@ from holdfast.skills.function_tools import tool_of
 from holdfast.skills.overlays import apply_configs
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
-from holdfast.skills.validators import KEPT, checker_of
+from holdfast.skills.validators import MAX_CACHED, checker_of
 
 
 @dataclass
@@ -394,7 +394,7 @@ def test_a_schema_is_made_ready_once_however_often_it_is_read() -> None:
     first, again, equal = checker_of(schema), checker_of(schema), checker_of({**schema})
 
     assert first is again is equal
-    for number in range(KEPT + 1):
+    for number in range(MAX_CACHED + 1):
         checker_of({"title": str(number)})
     assert checker_of(schema) is not first
 

@@ -243,12 +243,12 @@ async def test_all_that_an_agent_could_load_is_counted_once_for_a_revision(
     shop: Engine, skills: Skills, catalogs: Catalogs
 ) -> None:
     opened = await catalogs.open("support", ["returns", "refunds"])
-    texts = [skill.instructions for skill in opened.skills] + [spec.told() for spec in opened.specs]
+    texts = [skill.instructions for skill in opened.skills] + [spec.to_json() for spec in opened.specs]
 
-    tokens = await asyncio.gather(*(catalogs.whole("support", ESTIMATE) for _ in range(5)))
+    tokens = await asyncio.gather(*(catalogs.count_tokens("support", ESTIMATE) for _ in range(5)))
     await skills.unassign("support", "refunds")
     await catalogs.of("support")
-    fewer = await catalogs.whole("support", ESTIMATE)
+    fewer = await catalogs.count_tokens("support", ESTIMATE)
 
     assert set(tokens) == {sum(map(ESTIMATE.count, texts))}
     assert 0 < fewer < tokens[0]
@@ -269,7 +269,7 @@ async def test_what_has_not_changed_is_not_counted_again_nor_known_by_another_ca
 
     catalogs = Catalogs(shop.database, tools)
     before = await catalogs.of("support")
-    whole = await catalogs.whole("support", Counter())
+    whole = await catalogs.count_tokens("support", Counter())
     texts = len(counted)
     monkeypatch.setattr(catalogs_module, "KNOWN_FOR", 0)
     assert await catalogs.of("support") is before
@@ -278,7 +278,7 @@ async def test_what_has_not_changed_is_not_counted_again_nor_known_by_another_ca
     counted.clear()
     await skills.put("refunds", instructions="Never.", version=refunds.version)
     await catalogs.of("support")
-    again = await catalogs.whole("support", Counter())
+    again = await catalogs.count_tokens("support", Counter())
 
     assert "Never." in counted
     assert 0 < len(counted) < texts

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import dumps, loads
-from holdfast.skills.parameters import LONGEST_NAME, ParameterRow, normal, parameters_of, schema_of, storable
+from holdfast.skills.parameters import LONGEST_NAME, ParameterRow, normalize, parameters_of, schema_of, storable
 
 pytestmark = pytest.mark.req("SKILL-03")
 
@@ -76,7 +76,7 @@ def test_rows_and_the_rest_give_the_schema_back(schema: dict[str, Any] | bool) -
 
     told = schema_of(rows, rest)
 
-    assert told == normal(schema) == normal(told) == storable(told)
+    assert told == normalize(schema) == normalize(told) == storable(told)
     assert [row.name for row in rows] == [name for name in told["properties"] if len(name) <= LONGEST_NAME]
     assert parameters_of(told) == (rows, rest)
 
@@ -98,7 +98,7 @@ def test_what_a_database_keeps_of_them_gives_the_schema_back(schema: dict[str, A
         for row in reversed(rows)
     ]
 
-    assert schema_of(stored, _kept(rest)) == normal(schema)
+    assert schema_of(stored, _kept(rest)) == normalize(schema)
 
 
 def _kept(value: Any) -> Any:

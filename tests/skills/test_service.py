@@ -136,7 +136,7 @@ def test_a_method_and_a_name_are_declared_once_and_agents_are_given_the_service(
     agent = app.agent("support", tools=[create_order])
 
     assert [tool.service for tool in agent.tools] == [CREATE]
-    assert app.brought.keys() == {name_of(CREATE)}
+    assert app.all_tools.keys() == {name_of(CREATE)}
     with pytest.raises(AlreadyExists, match="declared twice"):
         app.service(CREATE, ORDER, name="other")(create_typed)
     with pytest.raises(AlreadyExists, match="name="):

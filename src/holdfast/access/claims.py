@@ -31,8 +31,8 @@ class TokenClaims:
 def read_claims(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collection[str], now: float) -> TokenClaims:
     """Return the claims of a token that `issuer` signed, if it is valid now and for one of `audiences`."""
     audience = claims.get("aud")
-    given = cast(list[object], audience) if isinstance(audience, list) else [audience]
-    if not any(isinstance(each, str) and each in audiences for each in given):
+    token_audiences = cast(list[object], audience) if isinstance(audience, list) else [audience]
+    if not any(isinstance(each, str) and each in audiences for each in token_audiences):
         raise invalid_token("its audience is another server", "Request a token whose audience is this server.")
     expires = _time(claims, "exp")
     if expires is None:
@@ -101,8 +101,8 @@ def _tenant(claims: Mapping[str, object], issuer: Issuer) -> str:
 def _scopes(claims: Mapping[str, object], issuer: Issuer) -> frozenset[str]:
     """Return the scopes that a token names, or a user's scopes if it names none; at most those of its issuer."""
     possible = frozenset[str](issuer.scopes)
-    named = frozenset(_scope_entries(_claim(claims, issuer.scope_claim)))
-    return possible & (named or USER_SCOPES)
+    token_scopes = frozenset(_scope_entries(_claim(claims, issuer.scope_claim)))
+    return possible & (token_scopes or USER_SCOPES)
 
 
 def _scope_entries(value: object) -> Iterator[str]:

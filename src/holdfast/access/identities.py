@@ -71,9 +71,9 @@ class Identities:
         missing = {id for id in ids if id not in names}
         if missing:
             rows = await (await self._database.within(tx)).all(sql("identity_names"), kind, list(missing))
-            named = {row["id"]: restore(row["name"]) for row in rows}
+            stored = {row["id"]: restore(row["name"]) for row in rows}
             for id in missing:
-                names[id] = named.get(id, str(id))
+                names[id] = stored.get(id, str(id))
                 if names[id] == str(id):  # a name may still be stored
                     _keep(self._nameless, (kind, id), monotonic())
                 else:

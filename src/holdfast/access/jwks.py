@@ -121,8 +121,8 @@ class PublicKeys:
             await asyncio.wait([self._fetching])
 
     def _matching(self, algorithm: str, kid: str | None) -> Sequence[Key]:
-        named = (each for each in self._keys if kid is None or each.kid == kid)
-        return [each.key for each in named if algorithm in each.algorithms][:MAX_TRIED]
+        candidates = (each for each in self._keys if kid is None or each.kid == kid)
+        return [each.key for each in candidates if algorithm in each.algorithms][:MAX_TRIED]
 
     async def _refresh(self) -> None:
         """Wait for the fetch in progress, or start one. Do nothing if the last one started less than PAUSE ago."""

@@ -166,10 +166,10 @@ class Keys:
     async def create_link(self, tenant: TenantId, principal: str, *, scopes: frozenset[str] | None = None) -> str:
         """Create a one-time link for a person's browser and return its text. The session gets the link's scopes."""
         await self._system.run(sql("forget_expired"))
-        made = await self.create(
+        link = await self.create(
             tenant, principal, scopes=scopes, lifetime=LINK_LIFETIME, kind="link", label="browser link"
         )
-        return made.text
+        return link.text
 
     async def exchange_link(self, text: str) -> str:
         """Exchange a one-time link for a session and return the session's text. The link cannot be used again."""

@@ -20,7 +20,7 @@ def installation_secret(given: str | None, file: Path) -> bytes:
     except FileNotFoundError:
         return _make(file)
     except OSError as error:
-        raise _unusable(file, error) from error
+        raise _unusable_error(file, error) from error
 
 
 def present_secret(given: str | None, file: Path) -> bytes | None:
@@ -37,7 +37,7 @@ def keep_secret(secret: bytes, file: Path) -> None:
             handle.flush()
             os.fsync(handle.fileno())
     except OSError as error:
-        raise _unusable(file, error) from error
+        raise _unusable_error(file, error) from error
 
 
 def _read(file: Path) -> bytes:
@@ -64,12 +64,12 @@ def _make(file: Path) -> bytes:
             os.link(draft, file)  # the first process wins, and no process ever reads half a secret
         return _read(file)
     except OSError as error:
-        raise _unusable(file, error) from error
+        raise _unusable_error(file, error) from error
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _unusable(file: Path, error: OSError) -> DataFolderUnusable:
+def _unusable_error(file: Path, error: OSError) -> DataFolderUnusable:
     return DataFolderUnusable(
         f"the secret file {file} cannot be read or created",
         why=str(error.strerror),

@@ -106,12 +106,14 @@ class Tokens:
         if not any(_is_signed(algorithm, signed, signature, key) for key in keys):
             raise invalid_token("its signature is invalid")
         now = self._clock()
-        said = read_claims(claims, trusted.issuer, audiences=trusted.audiences, now=now)
+        token_claims = read_claims(claims, trusted.issuer, audiences=trusted.audiences, now=now)
         try:
-            tenant = await self._tenants.id_of(said.tenant)
+            tenant = await self._tenants.id_of(token_claims.tenant)
         except NotFound:
-            raise invalid_token(f"the tenant {said.tenant[:SHOWN]!a} does not exist") from None
-        return min(said.until, now + CACHE_SECONDS), Principal(tenant, said.user, said.scopes, said.agent)
+            raise invalid_token(f"the tenant {token_claims.tenant[:SHOWN]!a} does not exist") from None
+        return min(token_claims.until, now + CACHE_SECONDS), Principal(
+            tenant, token_claims.user, token_claims.scopes, token_claims.agent
+        )
 
 
 def is_token(text: str) -> bool:

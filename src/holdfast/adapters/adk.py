@@ -72,18 +72,18 @@ class PostgresSessionService(EngineUser, BaseSessionService):
         session_id: str | None = None,
     ) -> Session:
         id = (session_id or "").strip() or str(uuid7())
-        known_as = stored_names(app_name, user_id, id)
+        names = stored_names(app_name, user_id, id)
         stored = plain(state or {})
 
         async def create(engine: Engine) -> Snapshot:
             # A conversation without a user can be read under this id too, so it counts as existing.
-            if session_id and await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0):
+            if session_id and await engine.snapshots.read(app_name, user_id, *names, form=FORM, count=0):
                 raise AlreadyExists(f"the session {id!r} already exists")
             await engine.conversations.create(app=app_name, user=user_id, session_id=id, state=stored)
-            made = await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0)
-            if made is None:
+            created = await engine.snapshots.read(app_name, user_id, *names, form=FORM, count=0)
+            if created is None:
                 raise NotFound(f"the session {id!r} was deleted right after it was created")
-            return made
+            return created
 
         try:
             return session_of(await self._hosted.run(create), app_name, user_id, id)
@@ -95,15 +95,15 @@ class PostgresSessionService(EngineUser, BaseSessionService):
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
         id = session_id.strip()
-        asked = config or GetSessionConfig()
+        options = config or GetSessionConfig()
         found = await self._hosted.run(
             lambda engine: engine.snapshots.read(
                 app_name,
                 user_id,
                 *stored_names(app_name, user_id, id),
                 form=FORM,
-                count=asked.num_recent_events,
-                since=asked.after_timestamp,
+                count=options.num_recent_events,
+                since=options.after_timestamp,
             )
         )
         return None if found is None else session_of(found, app_name, user_id, id)
@@ -117,10 +117,10 @@ class PostgresSessionService(EngineUser, BaseSessionService):
 
     @override
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        known_as = stored_names(app_name, user_id, session_id.strip())
+        names = stored_names(app_name, user_id, session_id.strip())
 
         async def delete(engine: Engine) -> None:
-            found = await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0)
+            found = await engine.snapshots.read(app_name, user_id, *names, form=FORM, count=0)
             if found is not None and found.user is not None:
                 await engine.conversations.remove(found.id)
 
@@ -149,9 +149,9 @@ class PostgresSessionService(EngineUser, BaseSessionService):
             drafts, changes = drafts_of(event, session.user_id)
             place = await self._place(engine, session)
             try:
-                first, last = await _stored(engine, session, place, drafts, changes)
+                first, last = await _store(engine, session, place, drafts, changes)
             except Conflict as error:
-                raise _stale(session, place, error.current) from error
+                raise _stale_error(session, place, error.current) from error
             except NotFound as error:
                 raise SessionNotFoundError(f"Session {session.id} not found.") from error
             if first.version > 1 or first.revision != place.revision + 1:
@@ -167,28 +167,28 @@ class PostgresSessionService(EngineUser, BaseSessionService):
         if marked is not None:
             return marked
         # A session that went through JSON has no marker. Its last event must be the last stored one.
-        known_as = stored_names(session.app_name, session.user_id, session.id)
-        found = await engine.snapshots.read(session.app_name, session.user_id, *known_as, form=FORM, count=1)
+        names = stored_names(session.app_name, session.user_id, session.id)
+        found = await engine.snapshots.read(session.app_name, session.user_id, *names, form=FORM, count=1)
         if found is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         place = _place_of(found)
         if [event.id for event in session.events[-1:]] != [event.id for event in events_of(found)]:
-            raise _stale(session, place, place.revision)
+            raise _stale_error(session, place, place.revision)
         return place
 
 
-async def _stored(
+async def _store(
     engine: Engine, session: Session, place: SessionMarker, drafts: list[NodeInput], changes: dict[str, Any]
 ) -> tuple[Node, Node]:
     if not place.is_nobodys:
-        return await _appended(engine, place, drafts, changes, None)
+        return await _append_nodes(engine, place, drafts, changes, None)
     async with engine.transaction() as tx:
         if not await engine.conversations.adopt(place.conversation, app=session.app_name, user=session.user_id, tx=tx):
             raise NotFound(f"the session {session.id!r} now belongs to another user")
-        return await _appended(engine, place, drafts, changes, tx)
+        return await _append_nodes(engine, place, drafts, changes, tx)
 
 
-async def _appended(
+async def _append_nodes(
     engine: Engine, place: SessionMarker, drafts: list[NodeInput], changes: dict[str, Any], tx: Transaction | None
 ) -> tuple[Node, Node]:
     if len(drafts) > 1:
@@ -212,7 +212,7 @@ async def _appended(
     return node, node
 
 
-def _stale(session: Session, place: SessionMarker, current: int) -> StaleSessionError:
+def _stale_error(session: Session, place: SessionMarker, current: int) -> StaleSessionError:
     return StaleSessionError(
         f"The session {session.id} has been modified in storage since it was read: it is at revision {current}, not"
         f" {place.revision}. Get the session again and append to that one."

@@ -36,10 +36,12 @@ logger = logging.getLogger(__name__)
 
 def events_of(found: Snapshot) -> list[Event]:
     """Return the nodes as events: ADK's own unchanged, other nodes converted."""
-    return [event_of(node, found.agent) if isinstance(node, ForeignNode) else _own(node) for node in found.nodes]
+    return [
+        event_of(node, found.agent) if isinstance(node, ForeignNode) else _parse_event(node) for node in found.nodes
+    ]
 
 
-def _own(native: str) -> Event:
+def _parse_event(native: str) -> Event:
     # pydantic parses JSON faster, but does not know our escapes.
     return _reader().validate_python(loads(native)) if ESCAPE in native else _reader().validate_json(native)
 
@@ -65,43 +67,43 @@ def _drop_help(schema: Any) -> Any:
     known = cast(dict[str, Any], schema)
     if known.get("type") == "function-before" and known["function"]["function"].__name__ in HELP:
         return _drop_help(known["schema"])
-    kept = {key: value if key in NO_SCHEMA else _drop_help(value) for key, value in known.items()}
-    return {**kept, "custom_init": False} if kept.get("custom_init") is True else kept
+    reduced = {key: value if key in NO_SCHEMA else _drop_help(value) for key, value in known.items()}
+    return {**reduced, "custom_init": False} if reduced.get("custom_init") is True else reduced
 
 
-def event_of(said: ForeignNode, agent: str | None) -> Event:
+def event_of(node: ForeignNode, agent: str | None) -> Event:
     """Convert a node of another framework to an event. `agent` is the author if the node names no agent."""
-    role = role_of(said.context, said.payload)
-    parts = list(_parts(said, role == "tool")) if said.context.type not in ("event", UNANSWERED) else []
-    named = said.context.name == "agent" and said.context.value not in (ASSISTANT, TOOL)
-    author = {"user": USER, "system": "system"}.get(role) or (said.context.value if named else agent or ASSISTANT)
+    role = role_of(node.context, node.payload)
+    parts = list(_parts(node, role == "tool")) if node.context.type not in ("event", UNANSWERED) else []
+    named = node.context.name == "agent" and node.context.value not in (ASSISTANT, TOOL)
+    author = {"user": USER, "system": "system"}.get(role) or (node.context.value if named else agent or ASSISTANT)
     return Event(
-        id=str(said.id),
+        id=str(node.id),
         author=author,
-        timestamp=said.created_at.timestamp(),
+        timestamp=node.created_at.timestamp(),
         content=Content(role="model" if role == "assistant" else "user", parts=parts) if parts else None,
         actions=EventActions(
-            state_delta={key: value[0] if value else None for key, value in (said.state or {}).items()}
+            state_delta={key: value[0] if value else None for key, value in (node.state or {}).items()}
         ),
     )
 
 
-def _parts(said: ForeignNode, is_result: bool) -> Iterator[Part]:
-    payload = said.payload or {}
+def _parts(node: ForeignNode, is_result: bool) -> Iterator[Part]:
+    payload = node.payload or {}
     if is_result:
-        given = payload.get("result", said.content)
-        if not isinstance(given, dict):
-            given = {"error" if payload.get("error") else "result": given}
+        result = payload.get("result", node.content)
+        if not isinstance(result, dict):
+            result = {"error" if payload.get("error") else "result": result}
         yield Part(
             function_response=FunctionResponse(
                 id=payload.get("tool_call_id"),
                 name=payload.get("tool_name") or TOOL,
-                response=cast(dict[str, Any], given),
+                response=cast(dict[str, Any], result),
             )
         )
         return
-    if said.content:
-        yield Part(text=said.content)
+    if node.content:
+        yield Part(text=node.content)
     for call in payload.get("tool_calls") or ():
         yield Part(function_call=FunctionCall(id=call["id"], name=call["name"], args=call["arguments"]))
     for file in payload.get("attachments") or ():
@@ -190,8 +192,8 @@ def _message(data: Mapping[str, Any], parts: list[dict[str, Any]]) -> tuple[str,
     if files:
         renamed = {"mime_type": "mime_type", "display_name": "name", "file_uri": "uri"}
         payload["attachments"] = [{ours: file[its] for its, ours in renamed.items() if its in file} for file in files]
-    heard: dict[str, Any] = data.get("input_transcription") or data.get("output_transcription") or {}
-    return _text(parts) or (heard.get("text", "") if heard.get("finished") else ""), payload
+    transcription: dict[str, Any] = data.get("input_transcription") or data.get("output_transcription") or {}
+    return _text(parts) or (transcription.get("text", "") if transcription.get("finished") else ""), payload
 
 
 def _parts_of(content: Mapping[str, Any] | None) -> list[dict[str, Any]]:

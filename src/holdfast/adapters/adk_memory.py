@@ -153,7 +153,7 @@ def drafts_of(
     `seq` comes from the time of the event, because events arrive in parts, and a session may have been read without its
     beginning. If times are equal or go backwards, `seq` follows the order of the events.
     """
-    said = _said_of(custom_metadata)
+    options = _options_of(custom_metadata)
     place = 0
     for event in events:
         text = _text_of(event)
@@ -163,21 +163,21 @@ def drafts_of(
         id = event.id or _hash(event.author, str(event.timestamp), text)
         author = _author_of(event.author)
         metadata = {
-            **said["metadata"],
+            **options["metadata"],
             **_whole(event.author),
             "app_name": app,
             "session_id": session_id,
             "event_id": id,
         }
         key = _hash("event", app, session_id or "", id)
-        trust = said.get("trust") or ("user" if event.author == USER else "agent")
+        trust = options.get("trust") or ("user" if event.author == USER else "agent")
         for number, piece in enumerate(_pieces(text)):
             place = max(place + 1, 0 if at is None else int(at.timestamp() * 1_000_000))
             yield Draft(
                 content=piece,
-                type=said.get("type", "turn"),
-                importance=said.get("importance", 1.0),
-                ttl=said.get("ttl"),
+                type=options.get("type", "turn"),
+                importance=options.get("importance", 1.0),
+                ttl=options.get("ttl"),
                 trust=trust,
                 metadata=metadata,
                 source=id if _is_name(id) else _hash(id),
@@ -191,7 +191,7 @@ def drafts_of(
 
 def draft_of(entry: MemoryEntry, app: str, custom_metadata: Mapping[str, object]) -> Draft:
     """Convert a memory entry to a draft, with a key from its id if it has one."""
-    said = _said_of(custom_metadata)
+    options = _options_of(custom_metadata)
     try:
         at = datetime.fromisoformat(entry.timestamp) if entry.timestamp else None
     except ValueError:
@@ -200,28 +200,28 @@ def draft_of(entry: MemoryEntry, app: str, custom_metadata: Mapping[str, object]
         ) from None
     return Draft(
         content=_joined(entry.content, " "),
-        type=said.get("type"),
-        importance=said.get("importance", 1.0),
-        ttl=said.get("ttl"),
-        trust=said.get("trust") or ("user" if entry.author in (None, "", USER) else "agent"),
-        metadata={**said["metadata"], **_whole(entry.author), "app_name": app},
+        type=options.get("type"),
+        importance=options.get("importance", 1.0),
+        ttl=options.get("ttl"),
+        trust=options.get("trust") or ("user" if entry.author in (None, "", USER) else "agent"),
+        metadata={**options["metadata"], **_whole(entry.author), "app_name": app},
         key=_hash("memory", app, entry.id) if entry.id else None,
         author=_author_of(entry.author),
         at=at,
     )
 
 
-def _said_of(custom_metadata: Mapping[str, object]) -> dict[str, Any]:
-    given = plain(dict(custom_metadata))
-    said = {name: given.pop(name) for name in OPTIONS if given.get(name) is not None}
-    return {**said, "metadata": given}
+def _options_of(custom_metadata: Mapping[str, object]) -> dict[str, Any]:
+    metadata = plain(dict(custom_metadata))
+    options = {name: metadata.pop(name) for name in OPTIONS if metadata.get(name) is not None}
+    return {**options, "metadata": metadata}
 
 
 def _text_of(event: Event) -> str:
-    heard = event.input_transcription or event.output_transcription
+    transcription = event.input_transcription or event.output_transcription
     # A model's parts are pieces of one text; a user's parts are separate texts.
-    said = _joined(event.content, " " if event.author == USER else "")
-    return said or (heard.text or "" if heard and heard.finished else "")
+    text = _joined(event.content, " " if event.author == USER else "")
+    return text or (transcription.text or "" if transcription and transcription.finished else "")
 
 
 def _joined(content: Content | None, between: str) -> str:
@@ -277,12 +277,12 @@ def best_per_conversation(hits: Sequence[Hit]) -> list[Hit]:
     Without an embedding model, a search also returns hits that are only recent or important. ADK would put them into
     the prompt.
     """
-    spoken_to = [hit for hit in hits if _is_spoken_to(hit)]
-    conversations = {hit.memory.conversation for hit in spoken_to} - {None}
-    return [hit for hit in hits if hit in spoken_to or hit.memory.conversation in conversations]
+    matches = [hit for hit in hits if _matches_query(hit)]
+    conversations = {hit.memory.conversation for hit in matches} - {None}
+    return [hit for hit in hits if hit in matches or hit.memory.conversation in conversations]
 
 
-def _is_spoken_to(hit: Hit) -> bool:
+def _matches_query(hit: Hit) -> bool:
     parts = hit.parts
     return parts is not None and parts.vector + parts.words + parts.author + parts.date > 0
 

@@ -44,11 +44,11 @@ def parse_address(text: str) -> EngineAddress:
     """
     try:
         parts = urlsplit(text)
-        asked = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        parameters = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
         _refuse("it is not a URL, or its parameters do not have the form `name=value`")
-    tenant = dict(asked).get("tenant")
-    others = [parameter for parameter in asked if parameter[0] != "tenant"]
+    tenant = dict(parameters).get("tenant")
+    others = [parameter for parameter in parameters if parameter[0] != "tenant"]
     if parts.scheme not in (SCHEME, "postgresql", "postgres"):
         _refuse(f"its scheme is {parts.scheme!r}")
     if parts.netloc or parts.scheme != SCHEME:
@@ -87,8 +87,8 @@ class SharedEngine:
         """
         engine = self._engine
         if engine is None:
-            opened = self._hosted().engine
-            engine = self._named(
+            opened = self._engine_thread().engine
+            engine = self._tenant_engine(
                 opened.result() if opened.done() else await asyncio.shield(asyncio.wrap_future(opened))
             )
         if asyncio.get_running_loop() is engine.loop:
@@ -106,7 +106,7 @@ class SharedEngine:
         """Run `work` like `run`, for synchronous code."""
         engine = self._engine
         if engine is None:
-            engine = self._named(self._hosted().engine.result())
+            engine = self._tenant_engine(self._engine_thread().engine.result())
         if _current_loop() is engine.loop:
             raise InvalidInput(
                 "the call would deadlock",
@@ -132,13 +132,13 @@ class SharedEngine:
         if host is not None:
             host.release()
 
-    def _hosted(self) -> "EngineThread":
+    def _engine_thread(self) -> "EngineThread":
         with _lock:
             if self._host is None or not self._host.usable:
                 self._host = EngineThread.at(self._address._replace(tenant=None))
             return self._host
 
-    def _named(self, engine: Engine) -> Engine:
+    def _tenant_engine(self, engine: Engine) -> Engine:
         return engine if self._address.tenant is None else engine.tenant(self._address.tenant)
 
 

@@ -224,9 +224,9 @@ def message_of(node: Node, *, agent: str | None = None) -> BaseMessage:
 
 
 def _role(type: str, data: Mapping[str, Any]) -> Role:
-    said = str(data.get("role")) if type.lower().startswith("chat") else type
+    name = str(data.get("role")) if type.lower().startswith("chat") else type
     for form, role in _ROLES:
-        if form.match(said.lower()):
+        if form.match(name.lower()):
             return role
     return "user"
 
@@ -297,14 +297,14 @@ async def _all(engine: Engine, conversation: Conversation) -> list[Node]:
 
 async def _last(engine: Engine, conversation: Conversation, count: int) -> list[Node]:
     found: list[Node] = []
-    asked, before = count, None
+    limit, before = count, None
     while len(found) < count:
-        asked = min(asked, MAX_NODES)
-        nodes = await engine.conversations.last(conversation.id, asked, before=before, native=FORM)
+        limit = min(limit, MAX_NODES)
+        nodes = await engine.conversations.last(conversation.id, limit, before=before, native=FORM)
         found = [*_messages_in(nodes), *found]
-        if len(nodes) < asked:
+        if len(nodes) < limit:
             break
-        asked, before = 2 * asked, nodes[0].seq  # some of the nodes are not messages
+        limit, before = 2 * limit, nodes[0].seq  # some of the nodes are not messages
     return found[-count:] if count else []
 
 

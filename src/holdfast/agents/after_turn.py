@@ -17,7 +17,7 @@ from holdfast.agents.turn_state import TurnServices, TurnState
 from holdfast.conversations.contexts import by_user, parse_context
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import HoldfastError
-from holdfast.llm.user_facts import lasting_part
+from holdfast.llm.user_facts import extract_facts
 from holdfast.memory import Memories
 from holdfast.memory.drafts import MAX_CONTENT_BYTES, Draft
 from holdfast.memory.memory import Trust
@@ -26,7 +26,7 @@ from holdfast.memory.owners import Owner, session, user
 SUMMARIES = 4  # after one turn, at most
 SUMMING = 60.0  # seconds for all of them: the next turn waits for them
 SESSION_IMPORTANCE = 0.6
-LASTING_IMPORTANCE = 0.8
+FACT_IMPORTANCE = 0.8
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 class AfterTurn:
     """Stores memories and summaries after a turn."""
 
-    def __init__(self, services: TurnServices, briefing: PromptBuilder) -> None:
+    def __init__(self, services: TurnServices, prompt_builder: PromptBuilder) -> None:
         self._services = services
-        self._briefing = briefing
+        self._prompt_builder = prompt_builder
 
     async def keep(self, turn: TurnState, answer: UUID) -> None:
         """Store memories of a turn, and summarise messages that leave the window.
@@ -64,20 +64,22 @@ class AfterTurn:
             log.warning("could not summarize after the run %s: %s", turn.run.id, error)
 
     async def _sum_up(self, turn: TurnState) -> None:
-        counter, budget = await self._briefing.counter(turn.agent.model), self._briefing.budget
-        always = [turn.agent.instructions, *(tool.spec.told() for tool in turn.tools.values())]
+        counter, budget = await self._prompt_builder.counter(turn.agent.model), self._prompt_builder.budget
+        always = [turn.agent.instructions, *(tool.spec.to_json() for tool in turn.tools.values())]
         fixed = sum(map(counter.count, always))
         for _ in range(SUMMARIES):
             view = await turn.view()
             former = newest_summary(view.nodes, turn.agent.name)
-            told = history(
+            shown = history(
                 view.nodes,
                 agent=turn.agent.name,
                 run=str(turn.run.id),
                 triggers=turn.run.triggers,
                 covered=0 if former is None else former.covers,
             )
-            nodes = to_summarise(told.nodes, counter, budget, agent=turn.agent.name, fixed=fixed, waiting=told.waiting)
+            nodes = to_summarise(
+                shown.nodes, counter, budget, agent=turn.agent.name, fixed=fixed, waiting=shown.waiting
+            )
             if not nodes:
                 return
             text = await self._summary(turn, None if former is None else former.text, nodes, counter)
@@ -86,7 +88,7 @@ class AfterTurn:
             await turn.journal.append([summary_draft(turn.agent.name, text, nodes)])
 
     async def _summary(self, turn: TurnState, former: str | None, nodes: Sequence[Node], counter: CachedCounter) -> str:
-        caller, budget = self._services.caller, self._briefing.budget
+        caller, budget = self._services.caller, self._prompt_builder.budget
         room = max(200, int(budget.total * budget.summary))
         if caller.is_offline(turn.agent.model):
             return extract(former, nodes, counter, max_tokens=room)
@@ -112,27 +114,27 @@ async def remember_turn(
     refreshes its memory. An error of memory does not fail the turn.
     """
     try:
-        said: list[tuple[Owner, Draft | None]] = []
+        drafts: list[tuple[Owner, Draft | None]] = []
         for question in questions:
             asker = parse_context(question.context)
             trust: Trust = "user" if asker.name == "user" else "agent"
             if session_id is not None:
                 here = session(session_id, agent=agent, user=person, conversation=question.root)
                 author = person if asker == by_user(person) else asker.value
-                said.append((here, _said(question, question.content, session_id, author=author, trust=trust)))
+                drafts.append((here, _draft(question, question.content, session_id, author=author, trust=trust)))
             if person is not None and asker == by_user(person):  # only what the user said
-                lasting = lasting_part(question.content) or ""
-                kept = _said(question, lasting, session_id, author=person, trust=trust, importance=LASTING_IMPORTANCE)
-                said.append((user(person), kept))
+                facts = extract_facts(question.content) or ""
+                draft = _draft(question, facts, session_id, author=person, trust=trust, importance=FACT_IMPORTANCE)
+                drafts.append((user(person), draft))
         if session_id is not None and answer is not None:
             here = session(session_id, agent=agent, user=person, conversation=answer.root)
-            said.append((here, _said(answer, answer.content, session_id, author=agent, trust="agent")))
-        await memory.remember_all([(owner, draft) for owner, draft in said if draft is not None])
+            drafts.append((here, _draft(answer, answer.content, session_id, author=agent, trust="agent")))
+        await memory.remember_all([(owner, draft) for owner, draft in drafts if draft is not None])
     except HoldfastError as error:
         log.warning("could not store the memories of the conversation %s: %s", questions[0].root, error)
 
 
-def _said(
+def _draft(
     node: Node,
     text: str,
     conversation: str | None,

@@ -52,26 +52,26 @@ class Agents:
         database: Database,
         log: Log,
         *,
-        wakes: Notifications,
+        notifications: Notifications,
         conversations: Conversations,
         definitions: Definitions,
-        watching: Broadcast,
+        broadcast: Broadcast,
         settings: AgentSettings,
         places: Shares,
     ) -> None:
         self._database = database
         self._places = places  # limits how many messages are stored at once
         self._log = log
-        self._wakes = wakes
+        self._notifications = notifications
         self._conversations = conversations
-        self.watching = watching
+        self.broadcast = broadcast
         self._settings = settings
         self._known: dict[str, tuple[str, float]] = {}  # by agent: its topic, and until when it is cached
         self.definitions = definitions
         self.presence = AgentPresence(database)
         self.runs = Runs(database)
-        self.inbox = Inbox(database, log, wakes, conversations, self.runs, watching)
-        self.approvals = Approvals(database, wakes)
+        self.inbox = Inbox(database, log, notifications, conversations, self.runs, broadcast)
+        self.approvals = Approvals(database, notifications)
 
     async def send(
         self,
@@ -93,8 +93,8 @@ class Agents:
         """
         self.check_message(message, busy)
         async with self._places.hold():
-            talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
-            return await self.inbox.send(talk, agent, message, user=user, key=key, busy=busy)
+            conversation = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
+            return await self.inbox.send(conversation, agent, message, user=user, key=key, busy=busy)
 
     async def run(
         self,
@@ -111,10 +111,12 @@ class Agents:
 
         Raises Unavailable if no process serves the agent. The message is stored, and answered once one does.
         """
-        said = self.saying(agent, message, user=user, session_id=session_id, key=key, busy=busy, adopts=adopts)
-        async with said as (sent, events):
+        exchange = self.send_and_watch(
+            agent, message, user=user, session_id=session_id, key=key, busy=busy, adopts=adopts
+        )
+        async with exchange as (sent, events):
             if await self.is_stranded(sent.run_id, agent, within=UNSERVED_AFTER):
-                raise unserved(agent, sent.run_id)
+                raise unserved_agent(agent, sent.run_id)
             async for event in events:
                 if event.run_id == sent.run_id:
                     yield event
@@ -122,7 +124,7 @@ class Agents:
                         return
 
     @asynccontextmanager
-    async def saying(
+    async def send_and_watch(
         self,
         agent: str,
         message: str,
@@ -138,10 +140,10 @@ class Agents:
         async with AsyncExitStack() as stack:
             async with self._places.hold():
                 topic = await self._topic(agent)
-                talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
-                events = await stack.enter_async_context(self.watching.watch(talk.id, topic=topic, since=None))
-                sent = await self.inbox.send(talk, agent, message, user=user, key=key, busy=busy)
-            if sent.conversation != talk.id or not sent.is_new:  # a fork or a repeated message: read the rows
+                conversation = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
+                events = await stack.enter_async_context(self.broadcast.watch(conversation.id, topic=topic, since=None))
+                sent = await self.inbox.send(conversation, agent, message, user=user, key=key, busy=busy)
+            if sent.conversation != conversation.id or not sent.is_new:  # a fork or a repeated message: read the rows
                 events = await stack.enter_async_context(
                     self.watch(sent.conversation, agent, since=str(start_of(sent)))
                 )
@@ -160,7 +162,7 @@ class Agents:
         if agent is not None:
             with suppress(NotFound):  # the agent was removed, but its conversations stay
                 topic = await self._topic(agent)
-        async with self.watching.watch(conversation, topic=topic, since=cursor) as watch:
+        async with self.broadcast.watch(conversation, topic=topic, since=cursor) as watch:
             yield watch
 
     async def now(self, conversation: UUID) -> Cursor:
@@ -184,17 +186,17 @@ class Agents:
         await self._topic(agent)
         if session_id is None:
             return await self._conversations.create(user=user, agent=agent)
-        talk = await self._conversations.ensure(session_id, user=user, agent=agent, adopts=adopts)
-        if user is None and talk.user is not None:
+        conversation = await self._conversations.ensure(session_id, user=user, agent=agent, adopts=adopts)
+        if user is None and conversation.user is not None:
             raise unknown_session(session_id)
-        if talk.agent is None:
-            await self._database.run(sql("adopt_agent"), talk.id, store(agent))
-        elif talk.agent != agent:
+        if conversation.agent is None:
+            await self._database.run(sql("adopt_agent"), conversation.id, store(agent))
+        elif conversation.agent != agent:
             raise InvalidInput(
-                f"the session {session_id[:100]!r} is with the agent {talk.agent}",
+                f"the session {session_id[:100]!r} is with the agent {conversation.agent}",
                 next="Send the message to that agent, or start a new session.",
             )
-        return talk
+        return conversation
 
     async def is_served(self, agent: str) -> bool:
         """Return whether a process serves an agent now."""
@@ -208,7 +210,7 @@ class Agents:
         """Return the agent to use if none is named: the only one that is served, or else `default`."""
         served = await self.served()
         names = [each.name for each in await self.definitions.list() if each.kind != "ui" and each.name in served]
-        chosen = likeliest(names)
+        chosen = choose_agent(names)
         if chosen is not None:
             return chosen
         if names:
@@ -232,16 +234,16 @@ class Agents:
         """Stop a run. What it has said so far stays. It is no error if the run has ended."""
         run = await self.runs.get(run_id)
         outcome = await self.runs.stop(run_id)
-        await wake_queue(self._database, self._wakes)
+        await wake_queue(self._database, self._notifications)
         if outcome == "stopped":
             await self._look(run.conversation)
 
     async def retry(self, run_id: UUID) -> AgentRun:
         """Retry a run that failed or was cancelled."""
         run = await self.runs.retry(run_id)
-        await wake_queue(self._database, self._wakes)
+        await wake_queue(self._database, self._notifications)
         await self._look(run.conversation)
-        await self._tell_of_retry(run)
+        await self._announce_retry(run)
         return run
 
     async def decide(self, approval_id: UUID, *, approve: bool, by: str, comment: str = "") -> Approval:
@@ -263,12 +265,12 @@ class Agents:
         return (await self.past(run_id)).steps
 
     async def _look(self, conversation: UUID) -> None:
-        await self.watching.join()
-        self.watching.look(conversation)
+        await self.broadcast.join()
+        self.broadcast.look(conversation)
 
-    async def _tell_of_retry(self, run: AgentRun) -> None:
+    async def _announce_retry(self, run: AgentRun) -> None:
         """Make watchers in other processes read the rows: a retry changes nothing in the conversation."""
-        told = ConversationMessage(
+        message = ConversationMessage(
             version=VERSION,
             conversation_id=run.conversation,
             agent_id="system",
@@ -277,10 +279,10 @@ class Agents:
             node_id=run.trigger,
             action=RETRIED,
         )
-        headers = headers_of(told, sequence=None)
+        headers = headers_of(message, sequence=None)
         try:
             topic = await self._topic(run.agent)
-            await self._log.publish(topic, key=str(run.conversation), value=told, headers=headers)
+            await self._log.publish(topic, key=str(run.conversation), value=message, headers=headers)
         except HoldfastError as error:  # the run is stored, and its events are announced anyway
             log.warning("could not notify watchers in other processes of the retry of %s: %s", run.retry_of, error)
 
@@ -313,12 +315,12 @@ class Agents:
             raise InvalidInput(f"there is no policy {busy!r:.100}", next=f"Use one of {', '.join(POLICIES)}.")
 
 
-def likeliest(names: Sequence[str]) -> str | None:
+def choose_agent(names: Sequence[str]) -> str | None:
     """Return the agent to use if none is named: the only one of `names`, or else `default`, if it is one of them."""
     return names[0] if len(names) == 1 else DEFAULT_AGENT if DEFAULT_AGENT in names else None
 
 
-def unserved(agent: str, run_id: UUID) -> Unavailable:
+def unserved_agent(agent: str, run_id: UUID) -> Unavailable:
     """Return the error for an agent that nobody serves. The message waits."""
     return Unavailable(
         f"no process serves the agent {agent}",

@@ -44,9 +44,9 @@ class Approval:
 class Approvals:
     """Finds approvals, and stores people's decisions."""
 
-    def __init__(self, database: Database, wakes: Notifications) -> None:
+    def __init__(self, database: Database, notifications: Notifications) -> None:
         self._database = database
-        self._wakes = wakes
+        self._notifications = notifications
 
     async def get(self, id: UUID) -> Approval:
         """Return an approval."""
@@ -81,7 +81,7 @@ class Approvals:
                 why=f"it is already {state}",
                 next="To change the outcome, send another message to the agent.",
             )
-        await wake_queue(self._database, self._wakes)
+        await wake_queue(self._database, self._notifications)
         return await self.get(id)
 
 
@@ -94,15 +94,15 @@ def approval_of(row: Row) -> Approval:
         row["call_id"],
         row["tool"],
         row["arguments"],
-        _restored(row["user_name"]),
+        _restore_optional(row["user_name"]),
         row["reason"],
         row["state"],
-        _restored(row["decided_by"]),
-        _restored(row["comment"]),
+        _restore_optional(row["decided_by"]),
+        _restore_optional(row["comment"]),
         row["created_at"],
         row["decided_at"],
     )
 
 
-def _restored(stored: str | None) -> str | None:
+def _restore_optional(stored: str | None) -> str | None:
     return None if stored is None else restore(stored)

@@ -136,17 +136,17 @@ class Broadcast:
             if reader is not None:
                 await asyncio.wait([reader])
 
-    def node(self, node: Node) -> None:
+    def deliver_node(self, node: Node) -> None:
         """Deliver a node that this process has appended."""
         for views in self._audience.views:
             views.add(node)
         for watch in self._watches(node.root):
-            watch.node(node)
+            watch.deliver_node(node)
 
-    def beside(self, conversation: UUID, event: Event, n: int, after: int) -> None:
+    def deliver_delta(self, conversation: UUID, event: Event, n: int, after: int) -> None:
         """Deliver a delta of a run in this process. `after` is the number of the previous delta."""
         for watch in self._watches(conversation):
-            watch.beside(event, n, after)
+            watch.deliver_delta(event, n, after)
 
     def look(self, conversation: UUID) -> None:
         """Make the watchers of a conversation read its rows."""
@@ -160,8 +160,8 @@ class Broadcast:
         self._due[topic].add(str(conversation))
 
     def _announce(self) -> None:
-        telling = asyncio.ensure_future(self._announce_all())
-        telling.add_done_callback(lambda told: told.cancelled() or told.exception())  # errors of a hint do not matter
+        task = asyncio.ensure_future(self._announce_all())
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # errors of a hint do not matter
 
     async def _announce_all(self) -> None:
         due, self._due = self._due, defaultdict(set)
@@ -207,7 +207,7 @@ class Broadcast:
         if running is None or running.done():
             ready = asyncio.Event()
             running = readers[topic] = asyncio.create_task(self._follow(topic, ready), name=f"watching {topic}")
-            running.add_done_callback(_retrieved)
+            running.add_done_callback(_log_failure)
             waiting = asyncio.create_task(ready.wait())
             await asyncio.wait([waiting, running], return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
@@ -231,14 +231,14 @@ class Broadcast:
                         if watch.has_begun:  # a watch that has not begun has missed nothing
                             watch.look()
                     while True:
-                        await self._tell(await records.batch(BATCH))
+                        await self._deliver(await records.batch(BATCH))
             except InvalidInput:
                 raise
             except Exception as error:  # noqa: BLE001 - one bad record must not stop the reader of all watchers
                 log.warning("could not read the topic %s; retrying: %r", topic, error)
                 await asyncio.sleep(REST)
 
-    async def _tell(self, records: Sequence[Record]) -> None:
+    async def _deliver(self, records: Sequence[Record]) -> None:
         """Deliver the changes of these records to watchers and views. One statement reads all their nodes."""
         changes = [change for record in filter(self._concerns, records) if (change := change_of(record)) is not None]
         watched = [change for change in changes if self._is_news(change)]
@@ -250,7 +250,7 @@ class Broadcast:
         for change in watched:
             for watch in self._watches(change.conversation):
                 try:
-                    _hand(watch, nodes.get(change.node), change)
+                    _deliver_change(watch, nodes.get(change.node), change)
                 except Exception:
                     log.exception("could not deliver a change of the conversation %s", watch.conversation)
                     watch.look()
@@ -270,7 +270,9 @@ class Broadcast:
         revision = change.revision
         if revision is None and change.action != RETRIED:
             return False
-        return any(revision is None or watch.told.revision < revision for watch in self._watches(change.conversation))
+        return any(
+            revision is None or watch.queue_cursor.revision < revision for watch in self._watches(change.conversation)
+        )
 
     # The rows
 
@@ -288,11 +290,11 @@ class Broadcast:
         audience = self._audience
         while audience.watches or audience.readers.keys() - audience.served.keys():
             await asyncio.sleep(POLL if quiet < 50 else REST)
-            expecting = self._expecting()
-            if not expecting:
+            last_deltas = self._last_deltas()
+            if not last_deltas:
                 continue
             try:
-                rows = await self._database.all(sql("deltas"), list(expecting), list(expecting.values()))
+                rows = await self._database.all(sql("deltas"), list(last_deltas), list(last_deltas.values()))
             except HoldfastError as error:
                 log.warning("could not read text that other processes stream; retrying: %s", error)
                 await asyncio.sleep(REST)
@@ -300,9 +302,9 @@ class Broadcast:
             quiet = 0 if rows else quiet + 1
             for row in rows:
                 for watch in self._watches(row["root"]):
-                    watch.polled(row)
+                    watch.deliver_polled(row)
 
-    def _expecting(self) -> dict[UUID, int]:
+    def _last_deltas(self) -> dict[UUID, int]:
         """Return the conversations in which other processes may stream, with the last delta that all watchers have.
 
         Watchers that are behind are left out: they read the rows themselves, from their cursors on.
@@ -311,11 +313,11 @@ class Broadcast:
         for conversation, watches in self._audience.watches.items():
             current = [watch for watch in watches if not watch.is_behind]
             if conversation not in self._audience.here and any(watch.expects for watch in current):
-                found[conversation] = min(watch.told.n for watch in current)
+                found[conversation] = min(watch.queue_cursor.n for watch in current)
         return found
 
 
-def _hand(watch: Watch, node: Node | None, change: Change) -> None:
+def _deliver_change(watch: Watch, node: Node | None, change: Change) -> None:
     """Deliver a change to a watcher.
 
     An appended node and a change of state are delivered at once. For any other change, the watcher reads the rows.
@@ -331,11 +333,11 @@ def _hand(watch: Watch, node: Node | None, change: Change) -> None:
         and (node.revision, node.version) == (revision, 1)
         and node.seq
     ):
-        watch.node(node)
-    elif revision > watch.told.revision:
+        watch.deliver_node(node)
+    elif revision > watch.queue_cursor.revision:
         watch.look()
 
 
-def _retrieved(task: "asyncio.Task[None]") -> None:
+def _log_failure(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and task.exception() is not None:
         log.warning("a topic reader failed: %s", task.exception())

@@ -2,8 +2,9 @@
 
 The run determines the user and the agent. A model cannot name others.
 
-The gateway has tools of the same names (see gateway/builtin/memory.py). `stored_fact` and `recalled` are what both do;
-the tools differ in what they take and return: a model that has this turn's context reads text, a program reads JSON.
+The gateway has tools of the same names (see gateway/builtin/memory.py). `store_fact` and `recall_memories` are what
+both do; the tools differ in what they take and return: a model that has this turn's context reads text, a program reads
+JSON.
 """
 
 from typing import Annotated
@@ -60,7 +61,7 @@ def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
             importance: from 0 to 1.
         """
         # A model repeats itself in the turns of a conversation, so the same sentence is stored once.
-        stored = await stored_fact(memory, run, content, importance, once=True)
+        stored = await store_fact(memory, run, content, importance, once=True)
         return f"Remembered: {stored.content}"
 
     async def recall(run: Run, query: Text, limit: RecallLimit = 5) -> str:
@@ -70,7 +71,7 @@ def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
             query: a question or a few words.
             limit: how many memories, at most.
         """
-        hits, _ = await recalled(memory, run, query, limit)
+        hits, _ = await recall_memories(memory, run, query, limit)
         return "\n".join(map(_line, hits)) or "Nothing is remembered yet."
 
     return [
@@ -80,14 +81,14 @@ def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
     ]
 
 
-async def stored_fact(memory: Memories, run: Run, content: str, importance: float, *, once: bool = False) -> Memory:
+async def store_fact(memory: Memories, run: Run, content: str, importance: float, *, once: bool = False) -> Memory:
     """Store a fact about the user of a run. `once`: a repetition of the sentence is the same memory."""
     draft = Draft(content, importance=importance, trust="agent", source=run.conversation_id, key=run.key, once=once)
     [stored] = await memory.remember_many(user(_user(run), agent=run.agent), [draft])
     return stored
 
 
-async def recalled(memory: Memories, run: Run, query: str, limit: int) -> tuple[list[Hit], str]:
+async def recall_memories(memory: Memories, run: Run, query: str, limit: int) -> tuple[list[Hit], str]:
     """Search the memories of the user, the agent and the organization; also say why a search was degraded."""
     limits: dict[Scope, int] = {"session": 0, "user": limit, "agent": limit, "organization": limit}
     hits = await memory.context(query, user=run.user, agent=run.agent, limits=limits)

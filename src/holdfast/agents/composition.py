@@ -58,7 +58,7 @@ class SharedAgents:
         """Return the part of a tenant."""
         ceilings = OperatorLimits(self.settings, self.llm)
         definitions = Definitions(database, identities=identities, log=bus.log, ceilings=ceilings)
-        watching = Broadcast(
+        broadcast = Broadcast(
             database,
             bus.log,
             background=self.bus.background,
@@ -68,10 +68,10 @@ class SharedAgents:
         agents = Agents(
             database,
             bus.log,
-            wakes=self.bus.wakes,
+            notifications=self.bus.notifications,
             conversations=conversations.conversations,
             definitions=definitions,
-            watching=watching,
+            broadcast=broadcast,
             settings=self.settings,
             places=self.messages,
         )
@@ -81,7 +81,7 @@ class SharedAgents:
             log=bus.log,
             definitions=definitions,
             agents=agents,
-            watching=watching,
+            broadcast=broadcast,
             notes=conversations.notes,
             memory=memory,
             skills=skills,
@@ -98,7 +98,7 @@ class TenantAgents:
     log: Log
     definitions: Definitions
     agents: Agents
-    watching: Broadcast
+    broadcast: Broadcast
     notes: Notes
     memory: Memories
     skills: TenantSkills
@@ -121,7 +121,7 @@ class TenantAgents:
             TurnServices(
                 database=self.database,
                 runs=self.agents.runs,
-                watching=self.watching,
+                broadcast=self.broadcast,
                 notes=self.notes,
                 memory=self.memory,
                 caller=shared.caller,
@@ -138,7 +138,7 @@ class TenantAgents:
             self.database,
             self.agents.runs,
             shared.bus.postgres.listen,
-            does=turns,
+            executor=turns,
             lease=shared.settings.lease,
             places=shared.turns,
             grace=grace,

@@ -85,9 +85,9 @@ class Agent:
     channel: Channel | None = None
 
     def __post_init__(self) -> None:
-        wrong = _wrong(self)
-        if wrong:
-            raise InvalidInput(f"the agent {self.name!r:.200} cannot be declared", why=wrong)
+        error = _declaration_error(self)
+        if error:
+            raise InvalidInput(f"the agent {self.name!r:.200} cannot be declared", why=error)
 
     @property
     def topic(self) -> str:
@@ -270,13 +270,15 @@ def unknown_agent(name: str) -> NotFound:
 
 
 def _check_names(agent: str, model: str | None, tools: Sequence[str]) -> None:
-    twice = next((tool for tool in tools if list(tools).count(tool) > 1), None)
-    if twice is not None:
-        raise InvalidInput(f"the agent {agent!r:.200} cannot be stored", why=f"it names the tool {twice!r:.100} twice")
+    duplicate = next((tool for tool in tools if list(tools).count(tool) > 1), None)
+    if duplicate is not None:
+        raise InvalidInput(
+            f"the agent {agent!r:.200} cannot be stored", why=f"it names the tool {duplicate!r:.100} twice"
+        )
     if model is not None and not is_provided(model):  # a script is a file: only apps and settings may name one
         raise InvalidInput(
             f"the agent {agent!r:.200} cannot be stored",
-            why=f"there is no model {model!r:.100} that it may ask",
+            why=f"unknown model {model!r:.100}",
             next="Name one as openai:NAME, openrouter:NAME, anthropic:NAME, ollama:NAME, or offline.",
         )
 
@@ -295,7 +297,7 @@ def _settings(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _wrong(agent: Agent) -> str:
+def _declaration_error(agent: Agent) -> str:
     """Return why an agent cannot be declared, or an empty text."""
     if not isinstance(agent.name, str) or not _NAME.fullmatch(agent.name):  # pyright: ignore[reportUnnecessaryIsInstance]
         return "its name is not made of 1 to 100 letters, digits, hyphens and underscores"
@@ -306,9 +308,9 @@ def _wrong(agent: Agent) -> str:
     if not isinstance(agent.instructions, str) or len(agent.instructions) > MAX_INSTRUCTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
         return f"its instructions are not text of at most {MAX_INSTRUCTIONS} characters"
     names = [*(tool.name for tool in agent.tools), *agent.named]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        return f"it has two tools called {min(twice)}"
+    duplicates = {name for name in names if names.count(name) > 1}
+    if duplicates:
+        return f"it has two tools called {min(duplicates)}"
     for name, limit in (("steps", agent.limits.steps), ("tokens", agent.limits.tokens),
                         ("seconds", agent.limits.seconds), ("cost", agent.limits.cost)):  # fmt: skip
         if limit is not None and not (isinstance(limit, int | float) and limit > 0):  # pyright: ignore[reportUnnecessaryIsInstance]

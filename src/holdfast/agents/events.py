@@ -93,14 +93,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def events_of(nodes: Sequence[Node], n: int) -> list[Event]:
     """Return the events of the nodes of one revision. `n` is the number of the last delta before them."""
     revision = nodes[0].revision
-    told = [(event, node.version) for node in nodes for event in _told(node)]
-    parts = len(told)
+    events = [(event, node.version) for node in nodes for event in _node_events(node)]
+    parts = len(events)
     done = Cursor(revision, n)
     return [
         msgspec.structs.replace(
             event, cursor=str(done if place == parts else Cursor(revision - 1, n, place)), version=version
         )
-        for place, (event, version) in enumerate(told, 1)
+        for place, (event, version) in enumerate(events, 1)
     ]
 
 
@@ -141,7 +141,7 @@ def delta_event(revision: int, n: int, run_id: UUID, kind: Kind, data: Mapping[s
             )
 
 
-def _told(node: Node) -> Iterator[Event]:
+def _node_events(node: Node) -> Iterator[Event]:
     payload = node.payload or {}
     about: dict[str, Any] = {
         "cursor": "",

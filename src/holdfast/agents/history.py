@@ -39,7 +39,7 @@ class NodeOrigin(NamedTuple):
     answers: tuple[int, ...]
 
 
-def made_by(node: Node) -> NodeOrigin | None:
+def origin_of(node: Node) -> NodeOrigin | None:
     """Return the run that made a node, or None. A user's node has none, even if its payload names one."""
     payload = node.payload
     if payload is None or _context(node).name != "agent":
@@ -79,8 +79,8 @@ def history(nodes: Iterable[Node], *, agent: str, run: str, triggers: Sequence[i
     for _, _, turn in placed:
         if turn.is_refused:
             left_out += [turn.tools] if turn.messages else []
-        elif told := turn.told(agent):
-            shown += told
+        elif turn_nodes := turn.to_history(agent):
+            shown += turn_nodes
             left_out = [] if turn.runs else left_out
     shown += [*own.messages, *own.nodes(run)]
     return History(shown, left_out, waiting)
@@ -113,7 +113,7 @@ class _Turn:
         return min((node.seq for node in self.messages), default=0)
 
     @property
-    def has_said(self) -> bool:
+    def has_output(self) -> bool:
         """Whether a run said something."""
         return any(self.runs.values())
 
@@ -123,36 +123,36 @@ class _Turn:
         if self.ending is None:
             return False
         payload: dict[str, Any] = self.ending.payload or {}
-        return payload.get("state") == "failed" and (payload.get("code") in REFUSED or not self.has_said)
+        return payload.get("state") == "failed" and (payload.get("code") in REFUSED or not self.has_output)
 
     @property
     def tools(self) -> list[str]:
         """The names of the tools that were called."""
-        said = (node.payload or {} for nodes in self.runs.values() for node in nodes)
-        return list(dict.fromkeys(str(payload["tool_name"]) for payload in said if payload.get("tool_name")))
+        payloads = (node.payload or {} for nodes in self.runs.values() for node in nodes)
+        return list(dict.fromkeys(str(payload["tool_name"]) for payload in payloads if payload.get("tool_name")))
 
     def nodes(self, run: str) -> list[Node]:
         """Return what this run said, after the calls and results of earlier runs, without their unfinished answers."""
         former = (node for other, nodes in self.runs.items() if other != run for node in nodes if _acts(node))
         return [*former, *self.runs.get(run, ())]
 
-    def told(self, agent: str) -> list[Node]:
+    def to_history(self, agent: str) -> list[Node]:
         """Return the turn as later turns see it. If it has no answer, it ends with a line that says so."""
-        said = self.nodes(next(reversed(self.runs), ""))
-        if self.ending is None or not (self.messages or said):
-            return [*self.messages, *said]
+        nodes = self.nodes(next(reversed(self.runs), ""))
+        if self.ending is None or not (self.messages or nodes):
+            return [*self.messages, *nodes]
         stopped = (self.ending.payload or {}).get("state") == "cancelled"
         line = msgspec.structs.replace(
             self.ending, context=str(by_agent(agent)), content=STOPPED if stopped else FAILED, payload=None
         )
-        return [*self.messages, *said, line]
+        return [*self.messages, *nodes, line]
 
 
 def _place(turn: _Turn, turns: Iterable[_Turn]) -> int:
     """Return the seq by which a turn is ordered. A turn that was stopped while queued comes after those before it."""
-    if turn.has_said:
+    if turn.has_output:
         return turn.place
-    return max([turn.place, *(other.place for other in turns if other.has_said and other.first < turn.first)])
+    return max([turn.place, *(other.place for other in turns if other.has_output and other.first < turn.first)])
 
 
 def _read(nodes: Iterable[Node]) -> tuple[dict[tuple[int, ...] | str, _Turn], list[Node]]:
@@ -162,11 +162,11 @@ def _read(nodes: Iterable[Node]) -> tuple[dict[tuple[int, ...] | str, _Turn], li
     for node in nodes:
         if node.deleted or not node.context or _context(node).type not in ("text", UNANSWERED):
             continue
-        made = made_by(node)
-        if made is None:
+        origin = origin_of(node)
+        if origin is None:
             others.append(node)
         else:
-            turns.setdefault(made.answers or made.run, _Turn()).add(made.run, node)
+            turns.setdefault(origin.answers or origin.run, _Turn()).add(origin.run, node)
     return turns, others
 
 

@@ -64,17 +64,17 @@ class Inbox:
         self,
         database: Database,
         log: Log,
-        wakes: Notifications,
+        notifications: Notifications,
         conversations: Conversations,
         runs: Runs,
-        watching: Broadcast,
+        broadcast: Broadcast,
     ) -> None:
         self._database = database
         self._log = log
-        self._wakes = wakes
+        self._notifications = notifications
         self._conversations = conversations
         self._runs = runs
-        self._watching = watching
+        self._broadcast = broadcast
         self._takers: list[RunTaker] = []  # of this process
 
     @contextmanager
@@ -91,22 +91,22 @@ class Inbox:
         return any(taker.serves(agent) for taker in self._takers)
 
     async def send(
-        self, talk: Conversation, agent: str, text: str, *, user: str | None, key: str | None, busy: Policy
+        self, conversation: Conversation, agent: str, text: str, *, user: str | None, key: str | None, busy: Policy
     ) -> Sent:
         """Store a message and its run, and announce it. With `fork`, a busy conversation is continued in a copy."""
-        message = AgentMessage(talk.id, agent, text, user, key, "reject" if busy == "fork" else busy)
-        fork = await self._forked(talk, key) if busy == "fork" and key is not None else None
+        message = AgentMessage(conversation.id, agent, text, user, key, "reject" if busy == "fork" else busy)
+        fork = await self._find_fork(conversation, key) if busy == "fork" and key is not None else None
         try:
             sent = await self._put(message if fork is None else replace(message, conversation=fork.id))
         except Busy:
             if busy != "fork" or fork is not None:
                 raise
-            sent = await self._put(replace(message, conversation=(await self._fork(talk, key)).id))
+            sent = await self._put(replace(message, conversation=(await self._fork(conversation, key)).id))
         await self._announce(sent)
         if busy == "interrupt":
-            await self._watching.join()
-            self._watching.look(sent.conversation)  # interrupted runs that no process held have ended
-            await wake_queue(self._database, self._wakes)
+            await self._broadcast.join()
+            self._broadcast.look(sent.conversation)  # interrupted runs that no process held have ended
+            await wake_queue(self._database, self._notifications)
         return sent
 
     async def _put(self, message: AgentMessage) -> Sent:
@@ -115,7 +115,7 @@ class Inbox:
             claim = taker.offer(message.agent, message.user)
             if claim is not None:
                 task = asyncio.create_task(self._store_and_start(message, taker, claim), name="sending")
-                task.add_done_callback(_retrieved)
+                task.add_done_callback(_retrieve_exception)
                 return await asyncio.shield(task)
         return await self._store(message, None)
 
@@ -141,8 +141,8 @@ class Inbox:
             claim=claim,
         )
         if sent.is_new:
-            await self._watching.join()
-            self._watching.node(Node(
+            await self._broadcast.join()
+            self._broadcast.deliver_node(Node(
                 sent.node_id, sent.conversation, sent.conversation, sent.seq, str(context), message.text,
                 {"role": "user"}, None, message.key, 1, sent.revision, False, sent.at, sent.at,
             ))  # fmt: skip
@@ -151,34 +151,36 @@ class Inbox:
     async def _announce(self, sent: Sent) -> None:
         if sent.topic is None:  # the conversation was created before the agent
             await self._conversations.attach(sent.conversation)
-            await wake_queue(self._database, self._wakes)
+            await wake_queue(self._database, self._notifications)
         elif sent.held is not None:
-            self._watching.wake_readers(sent.topic, sent.conversation)
+            self._broadcast.wake_readers(sent.topic, sent.conversation)
         else:
             await self._log.announce(sent.topic, keys=[str(sent.conversation)])
 
-    async def _fork(self, talk: Conversation, key: str | None) -> Conversation:
+    async def _fork(self, conversation: Conversation, key: str | None) -> Conversation:
         """Fork a conversation to continue in the copy. The same key returns the same fork."""
         if key is None:
-            return await self._conversations.fork(talk.id)
+            return await self._conversations.fork(conversation.id)
         try:
-            return await self._conversations.fork(talk.id, session_id=_fork_id(talk, key))
+            return await self._conversations.fork(conversation.id, session_id=_fork_id(conversation, key))
         except AlreadyExists:
-            fork = await self._forked(talk, key)  # another caller forked it meanwhile
+            fork = await self._find_fork(conversation, key)  # another caller forked it meanwhile
             if fork is None:
                 raise
             return fork
 
-    async def _forked(self, talk: Conversation, key: str) -> Conversation | None:
+    async def _find_fork(self, conversation: Conversation, key: str) -> Conversation | None:
         """Return the fork of a conversation that was made for this key."""
-        found = await self._conversations.find(session_id=_fork_id(talk, key), user=talk.user, app=talk.app)
-        return found if found is not None and found.forked_from == talk.id else None
+        found = await self._conversations.find(
+            session_id=_fork_id(conversation, key), user=conversation.user, app=conversation.app
+        )
+        return found if found is not None and found.forked_from == conversation.id else None
 
 
-def _fork_id(talk: Conversation, key: str) -> str:
-    return str(uuid5(talk.id, store(key)))
+def _fork_id(conversation: Conversation, key: str) -> str:
+    return str(uuid5(conversation.id, store(key)))
 
 
-def _retrieved(task: "asyncio.Task[Sent]") -> None:
+def _retrieve_exception(task: "asyncio.Task[Sent]") -> None:
     if not task.cancelled():
         task.exception()  # the sender gets it, if it still waits

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.agents.events import PER_CLAIM, PER_RUN, Event, Pieces, delta_event
-from holdfast.agents.runs import AgentRun, lapsed
+from holdfast.agents.runs import AgentRun, lapsed_run
 from holdfast.conversations.contexts import Context, parse_context
 from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.core.ids import uuid7
@@ -75,7 +75,7 @@ class RunHistory:
 
     steps: Sequence[RunStep] = ()
     executions: Sequence[RunExecution] = ()
-    asked: Sequence[RequestedApproval] = ()
+    approvals: Sequence[RequestedApproval] = ()
     doubtful: Sequence[RunExecution] = ()
 
 
@@ -86,7 +86,7 @@ async def past_of(database: Database, run: UUID, *, since: int = 0, limit: int |
     return RunHistory(
         steps,
         [_execution_of(row) for row in await database.all(sql("executions"), run, since, last)],
-        [_asked_of(row) for row in await database.all(sql("asked"), run, since, last)],
+        [_approval_of(row) for row in await database.all(sql("asked"), run, since, last)],
     )
 
 
@@ -189,7 +189,7 @@ class Journal:
         """Add the tokens and the cost of a model call outside the steps."""
         args = (self.run.id, self.run.token, usage.input_tokens, usage.output_tokens, cost)
         if not await self._database.run(sql("count_usage"), *args):
-            raise lapsed(self.run)
+            raise lapsed_run(self.run)
 
     async def append(
         self,
@@ -213,9 +213,9 @@ class Journal:
             sql("append_in_run"),
             self.run.id,
             self.run.token,
-            next((told.step for told in (replied, begun, ended) if told), None),
+            next((entry.step for entry in (replied, begun, ended) if entry), None),
             replied and _reply(replied),
-            [_started(call) for call in begun.calls] if begun else [],
+            [_started_call(call) for call in begun.calls] if begun else [],
             ended and _outcome(ended),
             list(map(_draft, drafts, contexts, payloads)),
         )
@@ -255,7 +255,7 @@ class Journal:
 
     # Deltas: events that are not nodes
 
-    def tell(
+    def add_piece(
         self, kind: Literal["token", "thinking"], data: dict[str, Any], *, revision: int, at: datetime
     ) -> tuple[Event, int, int]:
         """Add a piece of streamed text. Return its event, its number and the number before. `flush` stores it."""
@@ -267,7 +267,7 @@ class Journal:
     async def flush(self) -> None:
         """Store the pieces since the last flush, for watchers in other processes."""
         unsaved = list(self._unsaved)
-        rows = list(_joined(unsaved))
+        rows = list(_merge_pieces(unsaved))
         if not rows:
             return
         stored = await self._database.run(
@@ -283,7 +283,7 @@ class Journal:
 
     def _refuse(self, outcome: str) -> None:
         if outcome == "lapsed":
-            raise lapsed(self.run)
+            raise lapsed_run(self.run)
 
 
 def step_of(row: Row) -> RunStep:
@@ -292,7 +292,7 @@ def step_of(row: Row) -> RunStep:
     return RunStep(row["number"], loads(row["sent"]), reply, row["started_at"], row["replied_at"])
 
 
-def _asked_of(row: Row) -> RequestedApproval:
+def _approval_of(row: Row) -> RequestedApproval:
     comment = None if row["comment"] is None else restore(row["comment"])
     return RequestedApproval(row["step"], row["call_id"], row["reason"], row["state"], comment, row["used"], row["id"])
 
@@ -329,7 +329,7 @@ def _reply(replied: StepReply) -> tuple[object, ...]:
     return dumps(replied.sent), msgspec.to_builtins(reply), reply.model, *used, replied.seen, replied.began
 
 
-def _started(call: StartedCall) -> tuple[object, ...]:
+def _started_call(call: StartedCall) -> tuple[object, ...]:
     """Return a `started_call`."""
     worker = None if call.correlation_id is None else store(call.correlation_id)
     return call.id, call.tool, call.arguments, call.execution, call.tool_id, worker
@@ -342,10 +342,10 @@ def _outcome(ended: CallOutcome) -> tuple[object, ...]:
     return ended.call, ended.status, ended.output, error, ended.latency_ms, ended.whole, kind
 
 
-def _joined(told: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterable[tuple[int, str, dict[str, Any]]]:
+def _merge_pieces(pieces: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterable[tuple[int, str, dict[str, Any]]]:
     """Merge consecutive pieces of one kind. The number of the last one is where their text ends."""
     last: tuple[int, str, dict[str, Any]] | None = None
-    for n, kind, data in told:
+    for n, kind, data in pieces:
         if last is not None and last[1] == kind and not data.get("reset"):
             last = (n, kind, {**last[2], "text": last[2].get("text", "") + data["text"]})
             continue

@@ -65,13 +65,13 @@ class Mailbox:
 
     async def _read(self, records: Subscription) -> None:
         uncommitted: list[Record] = []
-        coming: asyncio.Task[list[Record]] | None = None
+        next_batch: asyncio.Task[list[Record]] | None = None
         try:
             while True:
-                coming = coming or asyncio.ensure_future(records.batch(BATCH))
-                done, _ = await asyncio.wait([coming], timeout=IDLE if uncommitted else None)
+                next_batch = next_batch or asyncio.ensure_future(records.batch(BATCH))
+                done, _ = await asyncio.wait([next_batch], timeout=IDLE if uncommitted else None)
                 if done:
-                    batch, coming = coming.result(), None
+                    batch, next_batch = next_batch.result(), None
                     await self._handle(batch)
                     uncommitted += batch
                 if uncommitted and (not done or len(uncommitted) >= UNCOMMITTED):
@@ -79,9 +79,9 @@ class Mailbox:
                         await records.commit(*uncommitted)
                     uncommitted = []
         finally:
-            if coming is not None:
-                coming.cancel()
-                await asyncio.wait([coming])
+            if next_batch is not None:
+                next_batch.cancel()
+                await asyncio.wait([next_batch])
             if uncommitted:
                 with suppress(HoldfastError):
                     await records.commit(*uncommitted)
@@ -89,7 +89,7 @@ class Mailbox:
     async def _handle(self, records: Sequence[Record]) -> None:
         """Handle records. A record that cannot be handled is skipped, and the others are handled."""
         try:
-            await self._take_asked(records)
+            await self._take_runs(records)
         except PASSING:
             raise
         except Exception:
@@ -99,8 +99,8 @@ class Mailbox:
             for record in records:
                 await self._handle([record])
 
-    async def _take_asked(self, records: Sequence[Record]) -> None:
-        asked: list[UUID] = []
+    async def _take_runs(self, records: Sequence[Record]) -> None:
+        node_ids: list[UUID] = []
         for record in records:
             try:
                 message = message_of(record)
@@ -109,12 +109,12 @@ class Mailbox:
                 continue
             if message.agent_id in (self._agent.name, ASSISTANT):
                 self.ignored += 1
-            elif self._asks(message, record):
-                asked.append(message.node_id)
-        if asked:
-            await self._take(self._agent, asked)
+            elif self._needs_answer(message, record):
+                node_ids.append(message.node_id)
+        if node_ids:
+            await self._take(self._agent, node_ids)
 
-    def _asks(self, message: ConversationMessage, record: Record) -> bool:
+    def _needs_answer(self, message: ConversationMessage, record: Record) -> bool:
         """Return whether a message needs an answer. Tool and system messages are read with the next one that does."""
         if message.agent_id in (TOOL, "system") or FORM_HEADER in record.headers:
             return False

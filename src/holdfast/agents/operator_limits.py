@@ -52,7 +52,7 @@ class OperatorLimits:
             return True
         return any(fnmatchcase(model, pattern) for pattern in allowed)
 
-    def applied(self, agent: Agent) -> Agent:
+    def apply(self, agent: Agent) -> Agent:
         """Return the agent within the ceilings, which may be lower than when it was stored."""
         lowered = {
             what: most

@@ -44,7 +44,7 @@ class AgentPresence:
             return True
         return agent in await self.served()
 
-    def announced(self) -> "PresenceReporter":
+    def reporter(self) -> "PresenceReporter":
         """Return an object that reports which agents a part of this process serves."""
         return PresenceReporter(self._database)
 
@@ -55,31 +55,31 @@ class PresenceReporter:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._id = uuid7()
-        self._told: list[str] | None = None
+        self._reported: list[str] | None = None
         self._due = 0.0
 
-    async def tell(self, agents: Sequence[str]) -> None:
+    async def report(self, agents: Sequence[str]) -> None:
         """Report the agents, if they have changed or the last report is too old."""
         names = sorted(agents)
-        if self._told is None:
-            await self._bury()
-        if names != self._told or time.monotonic() >= self._due:
+        if self._reported is None:
+            await self._remove_dead()
+        if names != self._reported or time.monotonic() >= self._due:
             await self._database.run(sql("tell_served"), self._id, f"process {os.getpid()} on {HERE}", names)
-            self._told, self._due = names, time.monotonic() + EVERY
+            self._reported, self._due = names, time.monotonic() + EVERY
 
     async def end(self) -> None:
         """Report that this process serves no agents any more."""
         await self._database.run(sql("end_served"), [self._id])
 
-    async def _bury(self) -> None:
+    async def _remove_dead(self) -> None:
         """Remove dead processes of this machine. A live one that is removed by mistake reports itself again."""
         rows = await self._database.all(sql("processes_on"), HERE)
-        dead = [row["worker"] for row in rows if not _lives(row["name"])]
+        dead = [row["worker"] for row in rows if not _is_alive(row["name"])]
         if dead:
             await self._database.run(sql("end_served"), dead)
 
 
-def _lives(name: str) -> bool:
+def _is_alive(name: str) -> bool:
     found = _PROCESS.match(name)
     try:
         if found is not None:

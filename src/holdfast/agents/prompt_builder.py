@@ -11,14 +11,23 @@ from datetime import UTC, datetime
 
 from holdfast.agents.budget import Budget, CachedCounter
 from holdfast.agents.conversation_views import ConversationView
-from holdfast.agents.history import made_by
-from holdfast.agents.prompt import Prompt, PromptInputs, RecalledMemory, assemble, extended, recalled, reduced, restored
+from holdfast.agents.history import origin_of
+from holdfast.agents.prompt import (
+    Prompt,
+    PromptInputs,
+    RecalledMemory,
+    assemble,
+    extend_prompt,
+    recalled_memories,
+    reduce_prompt,
+    restore_prompt,
+)
 from holdfast.agents.toolbox import Toolbox
 from holdfast.agents.turn_state import TurnServices, TurnState
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import HoldfastError, LimitReached
 
-ASKED = 4000  # characters of a message that are used to search memory
+MAX_QUERY = 4000  # characters of a message that are used to search memory
 
 log = logging.getLogger(__name__)
 
@@ -75,14 +84,14 @@ class PromptBuilder:
             )
             turn.prompt = assemble(turn.material, counter, self.budget)
             if turn.past.steps:
-                turn.prompt = restored(turn.prompt, turn.past.steps[-1].sent) or turn.prompt
+                turn.prompt = restore_prompt(turn.prompt, turn.past.steps[-1].sent) or turn.prompt
         former = turn.prompt
         new = [node for node in view.nodes if node.seq > former.last_seq and _is_of(node, run)]
         known = {node.id for node in turn.material.nodes}
         nodes = [*turn.material.nodes, *(node for node in new if node.id not in known)]
         turn.material = replace(turn.material, nodes=nodes, tools=tools, skills=turn.skills)
-        longer = extended(former, turn.material, new, counter, self.budget)
-        turn.prompt = reduced(former, turn.material, counter, self.budget) if longer is None else longer
+        longer = extend_prompt(former, turn.material, new, counter, self.budget)
+        turn.prompt = reduce_prompt(former, turn.material, counter, self.budget) if longer is None else longer
         return turn.prompt
 
     def check_limits(self, turn: TurnState, number: int, context: Prompt) -> None:
@@ -107,7 +116,7 @@ class PromptBuilder:
         return (await self._services.notes.read(user=view.user, agent=turn.agent.name)).notes
 
     async def _memories(self, turn: TurnState, view: ConversationView) -> Sequence[RecalledMemory]:
-        question = turn.question[:ASKED]
+        question = turn.question[:MAX_QUERY]
         if not (turn.agent.memory and self._services.settings.recall and question.strip()):
             return ()
         memory, agent = self._services.memory, turn.agent.name
@@ -118,12 +127,12 @@ class PromptBuilder:
         except HoldfastError as error:
             log.warning("could not recall memories for the run %s: %s", turn.run.id, error)
             return ()
-        return recalled(hits)
+        return recalled_memories(hits)
 
 
 def _is_of(node: Node, run: str) -> bool:
-    made = made_by(node)
-    return made is not None and made.run == run and node.context.startswith("text:")
+    origin = origin_of(node)
+    return origin is not None and origin.run == run and node.context.startswith("text:")
 
 
 def _with(questions: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:

@@ -27,7 +27,7 @@ SKILLS = (
 )
 MORE = "\n(And {} more: search_skills finds them.)"
 LOADED = "\n\n## Skill: {}\n{}"
-GONE = "\n\n(There was no room any more for the skill {}. Where you need it, load it again with use_skill.)"
+DROPPED = "\n\n(There was no room any more for the skill {}. Where you need it, load it again with use_skill.)"
 
 PartName = Literal["instructions", "skills", "tools", "notes", "summary", "memories", "window"]
 
@@ -105,16 +105,16 @@ class MemorySection:
         lines: dict[str, str] = {}
         why: list[str] = []
         for memory, line, tokens in zip(self._memories, self._lines, self._tokens, strict=True):
-            said = " ".join(memory.text.casefold().split())
+            normalized = " ".join(memory.text.casefold().split())
             if memory.source in read:
                 why.append("among the messages")
-            elif said in lines:
+            elif normalized in lines:
                 why.append("said twice")
             elif not line or tokens > left:
                 why.append("no room")
             else:
                 why.append("")
-                lines[said] = line
+                lines[normalized] = line
                 left -= tokens
         text = MEMORIES + quoted("memories", "\n".join(lines.values())) if lines else ""
         refs = [
@@ -153,12 +153,12 @@ def _quotation(
 ) -> PromptSection:
     frame = counter.count(f"{heading}<{name}>\n") + counter.count(f"\n</{name}>")
     whole = neutral(text.strip())
-    kept = shortened(whole, limit - frame, counter)
-    if not kept:
+    content = shortened(whole, limit - frame, counter)
+    if not content:
         return PromptSection("", PromptPart(name, 0, 0, 1, f"left out: {limit:,} tokens are no room for it"))
-    reason = "shown whole" if kept is whole else f"its middle is left out: it has more than its {limit:,} tokens"
-    told = heading + quoted(name, kept)
-    return PromptSection(told, PromptPart(name, counter.count(told), 1, 0, reason))
+    reason = "shown whole" if content is whole else f"its middle is left out: it has more than its {limit:,} tokens"
+    quotation = heading + quoted(name, content)
+    return PromptSection(quotation, PromptPart(name, counter.count(quotation), 1, 0, reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def fit(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> Skil
     tools: list[ToolSpec] = []
     left_out: list[ToolSpec] = []
     for tool in (tool for skill in reversed(skills) for tool in skill.tools):
-        takes = counter.count(tool.told())
+        takes = counter.count(tool.to_json())
         has_room = tokens + takes <= room
         tokens += takes if has_room else 0
         (tools if has_room else left_out).append(tool)
@@ -232,39 +232,43 @@ def instruction_tokens(skills: Sequence[LoadedSkill], counter: TokenCounter) -> 
     return sum(counter.count(skill.text) for skill in skills)
 
 
-def skill_section(skilled: AgentSkills | None, *, listing: int, loading: int, counter: TokenCounter) -> SkillSection:
+def skill_section(
+    agent_skills: AgentSkills | None, *, listing: int, loading: int, counter: TokenCounter
+) -> SkillSection:
     """Build the section: names in at most `listing` tokens, the newest loaded skills in at most `loading` tokens."""
-    if skilled is None or not skilled.catalog.skills:
+    if agent_skills is None or not agent_skills.catalog.skills:
         return SkillSection(PromptSection("", PromptPart("skills", 0, 0, 0, "the agent has none")))
-    loaded = {skill.id: skill for skill in skilled.loaded}
-    kept: set[UUID] = set()
+    loaded = {skill.id: skill for skill in agent_skills.loaded}
+    shown_ids: set[UUID] = set()
     left_out: list[ToolSpec] = []
     left = loading
     for newest in reversed(loaded):
-        needed = (skill.id for skill in in_load_order(skilled.catalog, [newest]))
-        together = [loaded[id] for id in needed if id in loaded and id not in kept]
+        needed = (skill.id for skill in in_load_order(agent_skills.catalog, [newest]))
+        together = [loaded[id] for id in needed if id in loaded and id not in shown_ids]
         found = fit(together, left, counter)
         if found is not None:
             left -= found.tokens
             left_out += found.left_out
-            kept |= {skill.id for skill in together}
-    shown = [skill for skill in skilled.loaded if skill.id in kept]
-    gone = [skill for skill in skilled.loaded if skill.id not in kept]
+            shown_ids |= {skill.id for skill in together}
+    shown = [skill for skill in agent_skills.loaded if skill.id in shown_ids]
+    dropped = [skill for skill in agent_skills.loaded if skill.id not in shown_ids]
     without_room = {tool.name for tool in left_out}
     tools = [tool for skill in shown for tool in skill.tools if tool.name not in without_room]
-    names = list_skills(skilled.catalog, listing, counter, without=kept)
+    names = list_skills(agent_skills.catalog, listing, counter, without=shown_ids)
     text = _list(names) + "".join(skill.text for skill in shown)
-    text += GONE.format(", ".join(skill.name for skill in gone)) if gone else ""
+    text += DROPPED.format(", ".join(skill.name for skill in dropped)) if dropped else ""
     tokens = counter.count(text)
     # Loaded skills and tools that have no room do not count as saved.
-    missed = instruction_tokens(gone, counter) + _tokens([tool for skill in gone for tool in skill.tools], counter)
-    whole = max(0, skilled.whole - missed - _tokens(left_out, counter))
-    told = tokens + _tokens(tools, counter)
-    saved = {"whole": whole, "shown": told, "saved": max(0, whole - told), "counter": counter.name}
+    missed = instruction_tokens(dropped, counter) + _tokens(
+        [tool for skill in dropped for tool in skill.tools], counter
+    )
+    whole = max(0, agent_skills.whole - missed - _tokens(left_out, counter))
+    shown_tokens = tokens + _tokens(tools, counter)
+    saved = {"whole": whole, "shown": shown_tokens, "saved": max(0, whole - shown_tokens), "counter": counter.name}
     reasons = [
         "names and descriptions" if not names.left_out else f"the first {len(names.shown)} that fit, by name",
         *([f"the instructions of {len(shown)} that are loaded"] if shown else []),
-        *([f"no room for the loaded {', '.join(skill.name for skill in gone)}"] if gone else []),
+        *([f"no room for the loaded {', '.join(skill.name for skill in dropped)}"] if dropped else []),
         *([f"no room for the tools {', '.join(sorted(without_room))}"] if without_room else []),
         f"saves {saved['saved']:,} of {whole:,} tokens, counted by {counter.name}",
     ]
@@ -273,7 +277,7 @@ def skill_section(skilled: AgentSkills | None, *, listing: int, loading: int, co
         "loaded": [skill.name for skill in shown],
         "saved": saved,
     }
-    numbers = len(names.shown) + len(shown), len(names.left_out) + len(gone)
+    numbers = len(names.shown) + len(shown), len(names.left_out) + len(dropped)
     part = PromptPart("skills", tokens, *numbers, "; ".join(reasons), refs)
     return SkillSection(PromptSection(text, part), tools, shown)
 
@@ -286,4 +290,4 @@ def _list(names: Listing) -> str:
 
 
 def _tokens(tools: Sequence[ToolSpec], counter: TokenCounter) -> int:
-    return sum(counter.count(tool.told()) for tool in tools)
+    return sum(counter.count(tool.to_json()) for tool in tools)

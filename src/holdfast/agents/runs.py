@@ -115,7 +115,7 @@ class FinishedRun:
     """What follows a run: the next message of the conversation that waits for an answer, and data of the last event."""
 
     following: UUID | None
-    told: dict[str, Any]
+    event_data: dict[str, Any]
     more: bool  # watchers have more to read: new nodes, or the ends of other runs
 
 
@@ -194,9 +194,9 @@ class Runs:
     async def renew(self, held: Sequence[AgentRun], *, lease: timedelta) -> dict[UUID, str | None]:
         """Renew the leases of runs, and return what each run is asked to do."""
         await self._database.run(sql("renew_runs"), [run.id for run in held], [run.token for run in held], lease)
-        return await self.asked_to_stop(held)
+        return await self.stop_requests(held)
 
-    async def asked_to_stop(self, held: Sequence[AgentRun]) -> dict[UUID, str | None]:
+    async def stop_requests(self, held: Sequence[AgentRun]) -> dict[UUID, str | None]:
         """Return what each run is asked to do: `cancel`, `interrupt`, nothing, or `lapsed` if it is no longer held."""
         rows = await self._database.all(sql("stops"), [run.id for run in held], [run.token for run in held])
         return {row["id"]: row["stop"] for row in rows}
@@ -211,7 +211,7 @@ class Runs:
         """End a run."""
         row = cast(Row, await self._database.one(sql("finish_run"), run.id, run.token, ending, answer, error))
         if row["outcome"] != "ended":
-            raise lapsed(run)
+            raise lapsed_run(run)
         return FinishedRun(row["next"], row["told"], row["more"])
 
     async def stop(self, id: UUID, why: Literal["cancel", "interrupt"] = "cancel") -> str:
@@ -321,7 +321,7 @@ def _first_claim(
     )  # fmt: skip
 
 
-def lapsed(run: AgentRun) -> Busy:
+def lapsed_run(run: AgentRun) -> Busy:
     """Return the error for a run that another process holds, or that has ended."""
     return Busy(
         f"this process no longer holds the run {run.id}",
@@ -344,7 +344,7 @@ def is_passing(error: HoldfastError) -> bool:
     return "sqlstate" in error.details and not isinstance(error, InvalidInput | TooLarge | AlreadyExists)
 
 
-def told(error: HoldfastError, run: UUID) -> dict[str, Any]:
+def error_data(error: HoldfastError, run: UUID) -> dict[str, Any]:
     """Return what is stored of a run's error and shown to users. The details of internal errors only go to the log."""
     if HTTP_STATUS[error.code] == OURS:
         log.error("the run %s failed: %s", run, error)
@@ -359,11 +359,11 @@ class RunSweeper(PeriodicJob):
         super().__init__("sweep of runs", pause=SWEEP_PAUSE, first=FIRST_SWEEP)
         self._postgres = postgres
         # A record that is read again has to find the run that answered it. Otherwise it would be answered again.
-        self._kept = timedelta(days=max(settings.keep_runs_days, bus.retention_days))
+        self._retention = timedelta(days=max(settings.keep_runs_days, bus.retention_days))
 
     async def sweep(self) -> int:
         """Delete runs of every tenant that ended long ago. Return how many were deleted."""
-        tenants = await self._postgres.system.all(sql("tenants_with_old_runs"), self._kept)
+        tenants = await self._postgres.system.all(sql("tenants_with_old_runs"), self._retention)
         return await for_each_tenant(self._postgres, tenants, self._sweep, name="sweep of runs")
 
     async def step(self) -> None:
@@ -372,4 +372,4 @@ class RunSweeper(PeriodicJob):
             log.info("deleted %d old runs", swept)
 
     async def _sweep(self, database: Database) -> int:
-        return await in_batches(lambda: database.run(sql("forget_runs"), self._kept, TOGETHER), TOGETHER)
+        return await in_batches(lambda: database.run(sql("forget_runs"), self._retention, TOGETHER), TOGETHER)

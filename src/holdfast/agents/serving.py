@@ -39,9 +39,9 @@ class Serving:
         declare: Callable[[], Awaitable[None]],
     ) -> None:
         self._definitions: Definitions = agents.definitions
-        self._announced = agents.presence.announced()
+        self._presence_reporter = agents.presence.reporter()
         self._inbox = agents.inbox
-        self._watching = agents.watching
+        self._broadcast = agents.broadcast
         self._log = log
         self._runner = runner
         self._turns = turns
@@ -76,11 +76,11 @@ class Serving:
                     await self._serve(agent)
             await self._follow_rows()
             await stack.enter_async_context(self._channels)
-            stack.push_async_callback(self._vanish)
+            stack.push_async_callback(self._report_end)
             await stack.enter_async_context(
                 PeriodicCall("poll of stored agents", self._follow, pause=LOOK, first=LOOK / 2)
             )
-            await self._tell()
+            await self._report_presence()
             self._stack = stack.pop_all()
         return self
 
@@ -93,7 +93,7 @@ class Serving:
         self._runner.serve(agent)
         if agent.name not in self._mailboxes:
             stack = self._mailboxes[agent.name] = AsyncExitStack()
-            await stack.enter_async_context(self._watching.reading(agent.topic))
+            await stack.enter_async_context(self._broadcast.reading(agent.topic))
             await stack.enter_async_context(Mailbox(agent, self._log, self._runner.take))
 
     async def _leave(self, name: str) -> None:
@@ -105,15 +105,15 @@ class Serving:
 
     async def _follow(self) -> None:
         await self._follow_rows()
-        await self._tell()
+        await self._report_presence()
 
-    async def _vanish(self) -> None:
+    async def _report_end(self) -> None:
         with suppress(HoldfastError):  # other processes notice it by themselves
-            await self._announced.end()
+            await self._presence_reporter.end()
 
-    async def _tell(self) -> None:
+    async def _report_presence(self) -> None:
         """Report to other processes which agents are served here."""
-        await self._announced.tell([*{*self._mailboxes, *self._declared}])
+        await self._presence_reporter.report([*{*self._mailboxes, *self._declared}])
 
     async def _follow_rows(self) -> None:
         """Serve the agents that are stored as rows. A definition is read when it is new or has changed."""
@@ -130,7 +130,7 @@ class Serving:
 
     async def _serve_row(self, name: str) -> None:
         try:
-            agent = self._definitions.ceilings.applied(agent_of(await self._definitions.get(name), self._tools))
+            agent = self._definitions.ceilings.apply(agent_of(await self._definitions.get(name), self._tools))
         except NotFound:  # it was removed just now
             return
         except (InvalidInput, TypeError) as error:

@@ -37,7 +37,7 @@ def skill_tools(catalogs: Catalogs, finding: RegistrySearch, *, room: int, count
         if found is None:
             raise _too_large(skills, room, counter)
         await catalogs.load(run.conversation_id, run.agent, [opened.skills[-1].id])
-        return _told(opened, found.left_out)
+        return _describe_loaded(opened, found.left_out)
 
     async def search_skills(
         run: Run, query: Annotated[str, Meta(min_length=1)], limit: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = 5
@@ -77,23 +77,23 @@ def loaded_skills(opened: OpenedSkills, without: Collection[str] = ()) -> list[L
 
 
 def _too_large(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> TooLarge:
-    *needed, asked = skills
+    *needed, requested = skills
     with_it = f" with those of {', '.join(skill.name for skill in needed)}, which it needs," if needed else ""
     return TooLarge(
-        f"the skill {asked.name} was not loaded",
+        f"the skill {requested.name} was not loaded",
         why=f"its instructions{with_it} take {instruction_tokens(skills, counter):,} tokens, and skills have {room:,}",
         next="Continue without it, or shorten its instructions.",
         limit=room,
     )
 
 
-def _told(opened: OpenedSkills, left_out: Sequence[ToolSpec]) -> str:
+def _describe_loaded(opened: OpenedSkills, left_out: Sequence[ToolSpec]) -> str:
     """Return the result of `use_skill`: what was loaded. The instructions themselves are part of the prompt."""
     names = [skill.name for skill in opened.skills]
-    *needed, asked = names
+    *needed, requested = names
     with_it = f", and {', '.join(needed)}, which it needs" if needed else ""
     lines = [
-        f'{asked} is loaded{with_it}. Its instructions stand under "Skill: {asked}" now: follow them.',
+        f'{requested} is loaded{with_it}. Its instructions stand under "Skill: {requested}" now: follow them.',
         f"Its tools: {', '.join(opened.disclosed) or 'none'}.",
         *([f"No room is left for: {', '.join(tool.name for tool in left_out)}."] if left_out else []),
         *(f"Not for you: {name}, for {why}" for name, why in opened.refused.items()),

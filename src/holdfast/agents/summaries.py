@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from holdfast.agents.budget import Budget
 from holdfast.agents.quotation import neutral, one_line, quoted, shortened
-from holdfast.agents.window import WindowBuilder, WindowMessage, beginnings, spoken
+from holdfast.agents.window import WindowBuilder, WindowMessage, beginnings, window_messages
 from holdfast.conversations.contexts import ASSISTANT, Context
 from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.core.sentences import sentences
@@ -22,7 +22,7 @@ from holdfast.memory.dates import mentions_time
 READ = 4000  # characters of a message from which statements are extracted
 LONGEST = 400  # characters of one statement
 
-ASKED = (
+SUMMARY_PROMPT = (
     "You keep the summary of a conversation for an assistant that no longer sees its beginning. Write it anew, from "
     "the former summary and from what was said since, in the language of the conversation, in at most {words} words. "
     "Keep names, numbers, dates, decisions, wishes, promises and open questions, and who said them; leave out what is "
@@ -91,18 +91,18 @@ def to_summarise(
     None.
     """
     former = newest_summary(nodes, agent)
-    said = spoken((node for node in nodes if former is None or node.seq > former.covers), agent)
+    messages = window_messages((node for node in nodes if former is None or node.seq > former.covers), agent)
     room = budget.window(fixed)
     measure = WindowBuilder(agent, counter)
-    upto = [0, *accumulate(measure.tokens(each, room // 3) for each in said)]
+    upto = [0, *accumulate(measure.tokens(each, room // 3) for each in messages)]
     if upto[-1] <= room:
         return None
-    before = [0, *accumulate((each.node.seq for each in said), max)]
-    after = [*accumulate((each.node.seq for each in reversed(said)), min, initial=waiting or before[-1] + 1)][::-1]
+    before = [0, *accumulate((each.node.seq for each in messages), max)]
+    after = [*accumulate((each.node.seq for each in reversed(messages)), min, initial=waiting or before[-1] + 1)][::-1]
     # A summary covers everything up to one seq: it must not end between turns whose seqs overlap.
-    ends = [place for place in beginnings(said) if place > 0 and before[place] < after[place]]  # newest first
+    ends = [place for place in beginnings(messages) if place > 0 and before[place] < after[place]]  # newest first
     end = next((place for place in ends if upto[place] <= min(room, upto[-1] // 2)), ends[-1] if ends else 0)
-    return [each.node for each in said[:end]] or None
+    return [each.node for each in messages[:end]] or None
 
 
 def summary_request(
@@ -110,14 +110,16 @@ def summary_request(
 ) -> ModelRequest:
     """Build the request for a summary of at most `max_tokens`. The messages in it take at most `room` tokens."""
     lines = [
-        f"{_author(said)}: {neutral(said.node.content)}" for said in spoken(nodes, "") if said.node.content.strip()
+        f"{_author(message)}: {neutral(message.node.content)}"
+        for message in window_messages(nodes, "")
+        if message.node.content.strip()
     ]
-    told = [quoted("summary", neutral(former))] if former else []
-    told.append(quoted("conversation", shortened("\n\n".join(lines), room, counter)))
+    sections = [quoted("summary", neutral(former))] if former else []
+    sections.append(quoted("conversation", shortened("\n\n".join(lines), room, counter)))
     return ModelRequest(
         messages=[
-            ChatMessage("system", ASKED.format(words=max_tokens // 2)),
-            ChatMessage("user", "\n\n".join(told)),
+            ChatMessage("system", SUMMARY_PROMPT.format(words=max_tokens // 2)),
+            ChatMessage("user", "\n\n".join(sections)),
         ],
         max_tokens=max_tokens,
     )
@@ -129,22 +131,22 @@ def extract(former: str | None, nodes: Sequence[Node], counter: TokenCounter, *,
     The newest statements are kept. Those of tools and of the system are left out.
     """
     lines = list(dict.fromkeys(reversed([*_former_lines(former or ""), *_lines(nodes)])))
-    kept: list[str] = []
+    chosen: list[str] = []
     left = max_tokens
     for line in lines:
         tokens = counter.count(line + "\n")
         if tokens <= left:
-            kept.append(line)
+            chosen.append(line)
             left -= tokens
-    return "\n".join(reversed(kept))
+    return "\n".join(reversed(chosen))
 
 
 def _context(agent: str) -> Context:
     return Context("summary", "agent", agent)
 
 
-def _author(said: WindowMessage) -> str:
-    return neutral(one_line(said.node.author))
+def _author(message: WindowMessage) -> str:
+    return neutral(one_line(message.node.author))
 
 
 def _former_lines(text: str) -> Iterator[str]:
@@ -156,18 +158,20 @@ def _former_lines(text: str) -> Iterator[str]:
 
 
 def _lines(nodes: Sequence[Node]) -> Iterator[str]:
-    for said in spoken(nodes, ""):
-        if said.role in ("user", "assistant"):
-            text = said.node.content
+    for message in window_messages(nodes, ""):
+        if message.role in ("user", "assistant"):
+            text = message.node.content
             read = text if len(text) <= READ else f"{text[: READ // 2]}\n{text[-READ // 2 :]}"
-            yield from (f"- {_author(said)}: {sentence}" for sentence in _sentences(read) if _tells(sentence))
+            yield from (
+                f"- {_author(message)}: {sentence}" for sentence in _sentences(read) if _is_informative(sentence)
+            )
 
 
 def _sentences(text: str) -> Iterator[str]:
     return (one_line(sentence)[:LONGEST] for sentence in sentences(text))
 
 
-def _tells(sentence: str) -> bool:
+def _is_informative(sentence: str) -> bool:
     if _QUESTION.search(sentence):
         return False
     if _DECISION.search(sentence) or _NUMBER.search(sentence):

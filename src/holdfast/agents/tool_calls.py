@@ -37,7 +37,7 @@ class RequestedCall:
     written: dict[str, Any] | None = None  # what the model wrote, if the call gets additional arguments
 
     @property
-    def said(self) -> dict[str, Any]:
+    def model_arguments(self) -> dict[str, Any]:
         """The arguments as the model wrote them."""
         return self.arguments if self.written is None else self.written
 
@@ -55,14 +55,14 @@ class CallResult:
 class CallDecision:
     """What to do with a call: use a known result, run it, or ask a person for the given reason."""
 
-    told: CallResult | None = None
+    result: CallResult | None = None
     ask: Literal["listed", "unknown"] | None = None
 
 
 RUN = CallDecision()
 
 
-def wanted(
+def requested_calls(
     reply: ModelReply, tools: Mapping[str, Offer], *, step: int, skills: AgentSkills | None = None
 ) -> list[RequestedCall]:
     """Return the calls of a reply, native ones and commands, each with a unique id. `skills` could bring more tools."""
@@ -70,17 +70,17 @@ def wanted(
     taken: set[str] = set()
     for call in reply.calls[:MAX_CALLS]:
         id = _free(call.id or f"call-{step}", taken)
-        found.append(_called(id, call, tools, skills))
+        found.append(_requested_call(id, call, tools, skills))
     if tools:
         shown = {name: offer.shown for name, offer in tools.items()}
         for command in commands(reply.text, shown, id=f"run-{step}"):
             call = command.call
             id = _free(call.id, taken)
-            refused = command.refusal is not None and call.name in tools
+            is_refused = command.refusal is not None and call.name in tools
             found.append(
                 RequestedCall(id, call.name, _object(call.arguments), command.refusal)
-                if refused
-                else _called(id, call, tools, skills)
+                if is_refused
+                else _requested_call(id, call, tools, skills)
             )
     return found[:MAX_CALLS]
 
@@ -98,66 +98,68 @@ def decide(
 
     An execution that was started counts first, because the tool may have been removed or changed since.
     """
-    answers = {each.reason: each for each in past.asked if (each.step, each.call_id) == (step, call.id)}
-    begun = begun_of(call, step=step, past=past)
-    refused = _refused(call, tool)
-    if begun is None and refused is not None:
-        return refused
-    if begun is not None and begun.status in ("done", "failed"):
-        output = cast(dict[str, Any], begun.output or {})
-        return CallDecision(told=CallResult(output.get("text", ""), begun.status == "failed", output.get("result")))
-    if is_awaited(begun):
+    answers = {each.reason: each for each in past.approvals if (each.step, each.call_id) == (step, call.id)}
+    execution = started_execution(call, step=step, past=past)
+    refusal = _refusal(call, tool)
+    if execution is None and refusal is not None:
+        return refusal
+    if execution is not None and execution.status in ("done", "failed"):
+        output = cast(dict[str, Any], execution.output or {})
+        return CallDecision(
+            result=CallResult(output.get("text", ""), execution.status == "failed", output.get("result"))
+        )
+    if is_awaited(execution):
         return RUN
-    may_have_run = begun is not None and begun.token < token
+    may_have_run = execution is not None and execution.token < token
     # Calls of an earlier attempt have other ids, so only the tool and the arguments identify a call.
     may_have_run |= any((each.tool, each.arguments) == (call.name, call.arguments) for each in past.doubtful)
-    doubted = begun is not None and begun.status == "unknown"  # even if the tool is idempotent by now
+    doubted = execution is not None and execution.status == "unknown"  # even if the tool is idempotent by now
     if doubted or (may_have_run and not (tool is not None and tool.idempotent)):
         again = answers.get("unknown")
         if again is None or again.state == "pending" or again.used:
             return CallDecision(ask="unknown")
         if again.state != "approved":
-            return CallDecision(told=CallResult(_with(UNKNOWN, again.comment), True))
-        return refused or RUN
-    if refused is None and tool is not None and (tool.approve or tool.name in listed):
+            return CallDecision(result=CallResult(_with(UNKNOWN, again.comment), True))
+        return refusal or RUN
+    if refusal is None and tool is not None and (tool.approve or tool.name in listed):
         allowed = answers.get("listed")
         if allowed is None or allowed.state == "pending":
             return CallDecision(ask="listed")
         if allowed.state != "approved":
-            return CallDecision(told=CallResult(_with(DENIED, allowed.comment), True))
-    return refused or RUN
+            return CallDecision(result=CallResult(_with(DENIED, allowed.comment), True))
+    return refusal or RUN
 
 
-def begun_of(call: RequestedCall, *, step: int, past: RunHistory) -> RunExecution | None:
+def started_execution(call: RequestedCall, *, step: int, past: RunHistory) -> RunExecution | None:
     """Return the execution that was started for a call, or None."""
     return next((each for each in past.executions if (each.step, each.call_id) == (step, call.id)), None)
 
 
-def is_awaited(begun: RunExecution | None) -> bool:
+def is_awaited(execution: RunExecution | None) -> bool:
     """Return whether a worker has a call. The process that continues the run waits for it and repeats nothing."""
-    return begun is not None and begun.status == "running" and begun.correlation_id is not None
+    return execution is not None and execution.status == "running" and execution.correlation_id is not None
 
 
 def key_of(call: RequestedCall, *, run: UUID, step: int, past: RunHistory) -> str:
     """Return the idempotency key of a call. A call that a person allowed to be repeated gets a new key."""
-    begun = begun_of(call, step=step, past=past)
-    if begun is not None and begun.correlation_id is not None and is_awaited(begun):
-        return begun.correlation_id
+    execution = started_execution(call, step=step, past=past)
+    if execution is not None and execution.correlation_id is not None and is_awaited(execution):
+        return execution.correlation_id
     key = f"{run}:{step}:{call.id}"
-    for each in past.asked:
+    for each in past.approvals:
         if (each.step, each.call_id, each.reason, each.state) == (step, call.id, "unknown", "approved"):
             key = f"{key}:{each.id.hex[-12:]}"
     return key
 
 
-def _refused(call: RequestedCall, tool: Tool | None) -> CallDecision | None:
+def _refusal(call: RequestedCall, tool: Tool | None) -> CallDecision | None:
     """Return the decision for a call that cannot be made, or None."""
     if call.refusal is not None:
-        return CallDecision(told=CallResult(call.refusal.text, True))
-    return CallDecision(told=CallResult(f"there is no tool {call.name!r:.200}", True)) if tool is None else None
+        return CallDecision(result=CallResult(call.refusal.text, True))
+    return CallDecision(result=CallResult(f"there is no tool {call.name!r:.200}", True)) if tool is None else None
 
 
-def _called(id: str, call: ToolCall, tools: Mapping[str, Offer], skills: AgentSkills | None) -> RequestedCall:
+def _requested_call(id: str, call: ToolCall, tools: Mapping[str, Offer], skills: AgentSkills | None) -> RequestedCall:
     offer, written = tools.get(call.name), _object(call.arguments)
     if offer is None:
         skill = None if skills is None else skills.skill_with(call.name)

@@ -46,7 +46,7 @@ class Toolbox:
         turn.tools = {**opened.disclosed, **always}
         turn.skills = None
         if catalog.skills:
-            whole = await catalogs.whole(agent.name, counter)
+            whole = await catalogs.count_tokens(agent.name, counter)
             turn.skills = AgentSkills(catalog, loaded_skills(opened, without=always), whole)
 
     async def _registered(self, agent: Agent, catalog: Catalog) -> dict[str, Offer]:

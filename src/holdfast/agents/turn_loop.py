@@ -22,25 +22,25 @@ from holdfast.agents.definitions import Agent, Incoming
 from holdfast.agents.events import PER_RUN, delta_event
 from holdfast.agents.journal import CallOutcome, Journal, Question, StartedCall, StartedCalls, StepReply
 from holdfast.agents.prompt_builder import PromptBuilder
-from holdfast.agents.runs import AgentRun, Ending, FinishedRun, is_passing, told
+from holdfast.agents.runs import AgentRun, Ending, FinishedRun, error_data, is_passing
 from holdfast.agents.skill_tools import USE_SKILL
 from holdfast.agents.tool_calls import (
     RUN,
     CallDecision,
     CallResult,
     RequestedCall,
-    begun_of,
     decide,
     is_awaited,
     key_of,
-    wanted,
+    requested_calls,
+    started_execution,
 )
 from holdfast.agents.turn_state import TurnServices, TurnState
 from holdfast.conversations.contexts import BY_TOOL, by_agent
 from holdfast.conversations.nodes import Node, NodeInput, node_of
 from holdfast.core.errors import Broken, Busy, HoldfastError, LimitReached
 from holdfast.core.ids import uuid7
-from holdfast.execution.outcomes import Failed, finished, reason_of, trace_of
+from holdfast.execution.outcomes import Failed, reason_of, run_app_code, trace_of
 from holdfast.execution.worker_runner import correlation_id
 from holdfast.llm import ModelReply, ModelRequest, Shown, TextPiece, ThinkingPiece
 from holdfast.postgres.sql import statements
@@ -74,16 +74,16 @@ class TurnLoop:
 
     def __init__(self, services: TurnServices) -> None:
         self._services = services
-        self._briefing = PromptBuilder(services)
-        self._keeping = AfterTurn(services, self._briefing)
+        self._prompt_builder = PromptBuilder(services)
+        self._after_turn = AfterTurn(services, self._prompt_builder)
         self.views = ConversationViews(services.database)  # the agents' cached conversations
         # The turns of cancelled tasks, with the text streamed so far. An entry disappears with its task.
-        self._stopped: WeakKeyDictionary[asyncio.Task[Any], TurnState] = WeakKeyDictionary()
-        services.watching.views.append(self.views)
+        self._stopped_turns: WeakKeyDictionary[asyncio.Task[Any], TurnState] = WeakKeyDictionary()
+        services.broadcast.views.append(self.views)
 
     def close(self) -> None:
         """Stop keeping the views up to date."""
-        self._services.watching.views.remove(self.views)
+        self._services.broadcast.views.remove(self.views)
 
     async def do(self, agent: Agent, run: AgentRun) -> FinishedRun | None:
         """Execute a run until it ends. Return None if it has to wait for an approval."""
@@ -92,7 +92,7 @@ class TurnLoop:
         turn.tokens, turn.cost = run.input_tokens + run.output_tokens, run.cost
         limit = agent.limits.seconds or self._services.settings.max_seconds
         clock = asyncio.timeout(limit)
-        async with self._services.watching.running_here(run.conversation, lambda: journal.pieces):
+        async with self._services.broadcast.running_here(run.conversation, lambda: journal.pieces):
             try:
                 if run.claims > 1 or run.retry_of is not None:
                     turn.views.forget(run.conversation)
@@ -103,13 +103,13 @@ class TurnLoop:
                 async with clock:
                     answer = await (self._handle(turn) if agent.kind == "system" else self._advance(turn))
                 if answer is None:
-                    self._services.watching.look(run.conversation)
+                    self._services.broadcast.look(run.conversation)
                     return None
                 if agent.kind == "llm":
-                    await self._keeping.keep(turn, answer)
+                    await self._after_turn.keep(turn, answer)
                 return await self._finish(run, "done", answer=answer, after=journal.n)
             except asyncio.CancelledError:
-                self._stopped[_current_task()] = turn
+                self._stopped_turns[_current_task()] = turn
                 raise
             except TimeoutError as error:
                 reached = LimitReached(
@@ -126,16 +126,16 @@ class TurnLoop:
                 log.exception("internal error in the run %s", run.id)
                 return await self._fail(turn, _broken(error))
 
-    async def stopped(self, agent: Agent, run: AgentRun) -> FinishedRun:
+    async def end_stopped(self, agent: Agent, run: AgentRun) -> FinishedRun:
         """End a stopped run as cancelled, and cancel its calls at workers. The text streamed so far becomes a node."""
-        turn = self._stopped.pop(_current_task(), None)
+        turn = self._stopped_turns.pop(_current_task(), None)
         answer: UUID | None = None
-        if turn is not None and turn.said.strip():
+        if turn is not None and turn.streamed_text.strip():
             journal = self._journal(run)
             payload = {"role": "assistant", "stopped": True}
             # The step's key: if the node of the step is already stored, no second one is appended.
             key = f"run:{run.id}:{turn.step}"
-            draft = NodeInput(content=turn.said, context=by_agent(agent.name), payload=payload, key=key)
+            draft = NodeInput(content=turn.streamed_text, context=by_agent(agent.name), payload=payload, key=key)
             (answer,) = await journal.append([draft])
         if turn is not None:
             await self._stop_workers(turn)
@@ -170,31 +170,31 @@ class TurnLoop:
         last = steps[-1] if steps else None
         number = last.number if last else 1
         reply = last.reply if last else None
-        await self._briefing.prepare(turn)
+        await self._prompt_builder.prepare(turn)
         while True:
             if reply is None:
                 reply = await self._ask(turn, number)
-            calls = wanted(reply, turn.tools, step=number, skills=turn.skills)
-            spoken = _spoken(turn, number, reply, calls)
+            calls = requested_calls(reply, turn.tools, step=number, skills=turn.skills)
+            reply_node = _reply_node(turn, number, reply, calls)
             if not calls:
-                (node,) = await self._say(turn, [spoken])
+                (node,) = await self._say(turn, [reply_node])
                 return node
-            if not await self._act(turn, number, spoken, calls):
+            if not await self._act(turn, number, reply_node, calls):
                 return None
             if any(call.name == USE_SKILL for call in calls):
-                await self._briefing.open(turn)
+                await self._prompt_builder.open(turn)
             reply, number = None, number + 1
 
     async def _ask(self, turn: TurnState, number: int) -> ModelReply:
         """Call the model and stream its output to the watchers. `_say` stores the reply together with its nodes."""
         view = await turn.view()
-        context = await self._briefing.context(turn, view)
-        self._briefing.check_limits(turn, number, context)
+        context = await self._prompt_builder.context(turn, view)
+        self._prompt_builder.check_limits(turn, number, context)
         request = ModelRequest(
             messages=context.messages, tools=context.tools, max_tokens=self._services.llm.max_output_tokens
         )
-        began, sent, seen = datetime.now(UTC), context.shown(), context.last_seq
-        turn.said = ""
+        began, sent, seen = datetime.now(UTC), context.to_record(), context.last_seq
+        turn.streamed_text = ""
         if turn.run.claims > 1 and not turn.step:
             self._begin_anew(turn, view)  # the previous holder may have streamed part of an answer
         turn.step = number
@@ -221,7 +221,7 @@ class TurnLoop:
     ) -> list[UUID]:
         """Append nodes, and store the pending reply and the calls that start, in one transaction."""
         nodes = await turn.journal.append(drafts, replied=turn.replied, begun=begun)
-        turn.replied, turn.said = None, ""
+        turn.replied, turn.streamed_text = None, ""
         return nodes
 
     async def _keep(self, turn: TurnState, replied: StepReply) -> None:
@@ -236,62 +236,70 @@ class TurnLoop:
                 log.warning("a reply cannot be stored yet: %s", error)
                 await asyncio.sleep(AGAIN)
 
-    async def _act(self, turn: TurnState, number: int, spoken: NodeInput, calls: Sequence[RequestedCall]) -> bool:
+    async def _act(self, turn: TurnState, number: int, reply_node: NodeInput, calls: Sequence[RequestedCall]) -> bool:
         """Append the node with a step's calls, make the calls that are allowed, and append their results.
 
         The start of the calls is stored with the node. The result of a single call is stored with the node that shows
         it; with several calls, each result is stored as soon as its call ends. Return False if the run has to wait for
         an approval.
         """
-        said = [spoken]
+        unsaved = [reply_node]
         while True:
             decisions = [self._decide(turn, number, call) for call in calls]
-            known = {call.id: made.told for call, made in zip(calls, decisions, strict=True) if made.told is not None}
-            made = [call for call, made in zip(calls, decisions, strict=True) if made == RUN]
-            asking: list[Question] = [
-                (call.id, call.name, call.arguments, made.ask)
-                for call, made in zip(calls, decisions, strict=True)
-                if made.ask is not None
+            results = {
+                call.id: decision.result
+                for call, decision in zip(calls, decisions, strict=True)
+                if decision.result is not None
+            }
+            allowed = [call for call, decision in zip(calls, decisions, strict=True) if decision == RUN]
+            questions: list[Question] = [
+                (call.id, call.name, call.arguments, decision.ask)
+                for call, decision in zip(calls, decisions, strict=True)
+                if decision.ask is not None
             ]
-            making = [await self._making(turn, number, call) for call in made]
-            if said or made:
-                await self._say(turn, said, begun=StartedCalls(number, [each.written for each in making]))
+            pending = [await self._prepare_call(turn, number, call) for call in allowed]
+            if unsaved or allowed:
+                await self._say(turn, unsaved, begun=StartedCalls(number, [each.written for each in pending]))
             ended: CallOutcome | None = None
-            if len(making) == 1 and not asking:
-                ended = await self._call(turn, number, making[0])
+            if len(pending) == 1 and not questions:
+                ended = await self._call(turn, number, pending[0])
                 outcomes = {ended.call: ended}
             else:
-                outcomes = await self._call_all(turn, number, making)
+                outcomes = await self._call_all(turn, number, pending)
             if any(each.status == "unknown" for each in outcomes.values()):  # a person has to decide about them now
                 if ended is not None:
                     await turn.journal.end_execution(ended)
-                turn.past, said = await turn.journal.past(), []
+                turn.past, unsaved = await turn.journal.past(), []
                 continue
-            known |= {call: _known(each) for call, each in outcomes.items()}
-            if not asking:
-                drafts = [_observed(turn.run, number, call, known[call.id]) for call in calls]
+            results |= {call: _result_of(each) for call, each in outcomes.items()}
+            if not questions:
+                drafts = [_observation(turn.run, number, call, results[call.id]) for call in calls]
                 await turn.journal.append(drafts, ended=ended)
                 return True
-            if await turn.journal.ask(number, asking):
+            if await turn.journal.ask(number, questions):
                 return False
-            turn.past, said = await turn.journal.past(), []  # all approvals are already decided
+            turn.past, unsaved = await turn.journal.past(), []  # all approvals are already decided
 
     def _decide(self, turn: TurnState, number: int, call: RequestedCall) -> CallDecision:
         offer, listed = turn.tools.get(call.name), turn.agent.approve
         return decide(call, offer and offer.tool, step=number, token=turn.run.token, listed=listed, past=turn.past)
 
-    async def _making(self, turn: TurnState, number: int, call: RequestedCall) -> PendingCall:
+    async def _prepare_call(self, turn: TurnState, number: int, call: RequestedCall) -> PendingCall:
         """Determine how a call is executed, and what the journal stores before it."""
-        offer, begun = turn.tools.get(call.name), begun_of(call, step=number, past=turn.past)
+        offer, execution = turn.tools.get(call.name), started_execution(call, step=number, past=turn.past)
         key = key_of(call, run=turn.run.id, step=number, past=turn.past)
-        if begun is not None and is_awaited(begun):  # continue it as it was started, even if the tool has changed since
-            tool = Tool(call.name, "", {}, mode="event", id=begun.tool_id) if offer is None else offer.tool
-            written = StartedCall(call.id, call.name, begun.arguments, begun.id, tool.id, begun.correlation_id)
+        if execution is not None and is_awaited(execution):
+            # Continue it as it was started, even if the tool has changed since.
+            tool = Tool(call.name, "", {}, mode="event", id=execution.tool_id) if offer is None else offer.tool
+            written = StartedCall(
+                call.id, call.name, execution.arguments, execution.id, tool.id, execution.correlation_id
+            )
             return PendingCall(written, key, tool, None, "event", awaited=True)
         assert offer is not None
         mode = await self._services.executor.mode(offer.tool)
-        execution, worker = uuid7() if begun is None else begun.id, correlation_id(key) if mode == "event" else None
-        written = StartedCall(call.id, call.name, call.arguments, execution, offer.tool.id, worker)
+        execution_id = uuid7() if execution is None else execution.id
+        worker = correlation_id(key) if mode == "event" else None
+        written = StartedCall(call.id, call.name, call.arguments, execution_id, offer.tool.id, worker)
         return PendingCall(written, key, offer.tool, offer.skill, mode, awaited=False)
 
     async def _call_all(self, turn: TurnState, number: int, calls: Sequence[PendingCall]) -> dict[str, CallOutcome]:
@@ -302,21 +310,21 @@ class TurnLoop:
 
         try:
             async with asyncio.TaskGroup() as group:
-                calling = [group.create_task(one(call)) for call in calls]
+                tasks = [group.create_task(one(call)) for call in calls]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None  # the database is unreachable, or another process has the run
-        return {call.written.id: task.result() for call, task in zip(calls, calling, strict=True)}
+        return {call.written.id: task.result() for call, task in zip(calls, tasks, strict=True)}
 
     async def _call(self, turn: TurnState, number: int, call: PendingCall) -> CallOutcome:
         view, settings, run, written = await turn.view(), self._services.settings, turn.run, call.written
         who = view.user, turn.agent.name, view.session_id
-        called = Run(*who, run.conversation, run.id, written.id, call.key)
+        tool_run = Run(*who, run.conversation, run.id, written.id, call.key)
         if call.mode == "event":
             turn.awaited.add(call.key)
         outcome = await self._services.executor.run(
             call.tool,
             written.arguments,
-            called,
+            tool_run,
             timeout=settings.tool_timeout,
             max_output_bytes=settings.max_output_bytes,
             skill=call.skill,
@@ -324,7 +332,7 @@ class TurnLoop:
             awaited=call.awaited,
         )
         turn.awaited.discard(call.key)
-        outcome = outcome.kept_as(written.execution)
+        outcome = outcome.with_output_note(written.execution)
         return CallOutcome(
             number,
             written.id,
@@ -341,7 +349,7 @@ class TurnLoop:
         handler, run, view = turn.agent.handler, turn.run, await turn.view()
         assert handler is not None
         incoming = Incoming(turn.question, view.user, view.session_id, run.conversation, run.trigger, run.id)
-        reply = await finished(lambda: handler(incoming), timeout=None, name=f"the agent {turn.agent.name}")
+        reply = await run_app_code(lambda: handler(incoming), timeout=None, name=f"the agent {turn.agent.name}")
         payload = {"role": "assistant"}
         draft = NodeInput(
             content=reply or "", context=by_agent(turn.agent.name), payload=payload, key=f"run:{run.id}:1"
@@ -363,17 +371,17 @@ class TurnLoop:
         """End a run. `after` is the number of the last delta that the watchers received."""
         finished = await self._services.runs.finish(run, ending, answer=answer, error=error)
         if after is None or finished.more:
-            self._services.watching.look(run.conversation)
+            self._services.broadcast.look(run.conversation)
         else:
             n = run.number * PER_RUN + PER_RUN - 1
             kind = "error" if ending == "failed" else "done"
-            event = delta_event(0, n, run.id, kind, finished.told, datetime.now(UTC))
-            self._services.watching.beside(run.conversation, event, n, after)
+            event = delta_event(0, n, run.id, kind, finished.event_data, datetime.now(UTC))
+            self._services.broadcast.deliver_delta(run.conversation, event, n, after)
         return finished
 
     async def _fail(self, turn: TurnState, error: HoldfastError) -> FinishedRun:
         await self._stop_workers(turn)
-        return await self._finish(turn.run, "failed", error=told(error, turn.run.id), after=turn.journal.n)
+        return await self._finish(turn.run, "failed", error=error_data(error, turn.run.id), after=turn.journal.n)
 
     async def _stop_workers(self, turn: TurnState) -> None:
         """Cancel the turn's calls at workers."""
@@ -385,26 +393,26 @@ class TurnLoop:
     def _piece(self, turn: TurnState, view: ConversationView, piece: Shown) -> None:
         match piece:
             case TextPiece(text):
-                turn.said += text
-                self._tell(turn, view, "token", {"text": text})
+                turn.streamed_text += text
+                self._stream_piece(turn, view, "token", {"text": text})
             case ThinkingPiece(text):
-                self._tell(turn, view, "thinking", {"text": text})
+                self._stream_piece(turn, view, "thinking", {"text": text})
             case _:
                 pass
 
     def _begin_anew(self, turn: TurnState, view: ConversationView) -> None:
-        turn.said = ""
-        self._tell(turn, view, "token", {"text": "", "reset": True})
+        turn.streamed_text = ""
+        self._stream_piece(turn, view, "token", {"text": "", "reset": True})
 
-    def _tell(
+    def _stream_piece(
         self, turn: TurnState, view: ConversationView, kind: Literal["token", "thinking"], data: dict[str, Any]
     ) -> None:
-        event, n, after = turn.journal.tell(kind, data, revision=view.revision, at=datetime.now(UTC))
-        self._services.watching.beside(turn.run.conversation, event, n, after)
+        event, n, after = turn.journal.add_piece(kind, data, revision=view.revision, at=datetime.now(UTC))
+        self._services.broadcast.deliver_delta(turn.run.conversation, event, n, after)
 
     def _journal(self, run: AgentRun) -> Journal:
-        watching = self._services.watching
-        return Journal(self._services.database, run, announce=watching.wake_readers, on_node=watching.node)
+        broadcast = self._services.broadcast
+        return Journal(self._services.database, run, announce=broadcast.wake_readers, on_node=broadcast.deliver_node)
 
 
 def _current_task() -> "asyncio.Task[Any]":
@@ -413,23 +421,25 @@ def _current_task() -> "asyncio.Task[Any]":
     return task
 
 
-def _spoken(turn: TurnState, number: int, reply: ModelReply, calls: Sequence[RequestedCall]) -> NodeInput:
+def _reply_node(turn: TurnState, number: int, reply: ModelReply, calls: Sequence[RequestedCall]) -> NodeInput:
     payload: dict[str, Any] = {"role": "assistant"}
     if calls:
-        payload["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": call.said} for call in calls]
+        payload["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.model_arguments} for call in calls
+        ]
     key = f"run:{turn.run.id}:{number}"
     return NodeInput(content=reply.text, context=by_agent(turn.agent.name), payload=payload, key=key)
 
 
-def _known(ended: CallOutcome) -> CallResult:
-    return CallResult(ended.output["text"], ended.status == "failed", ended.output["result"])
+def _result_of(outcome: CallOutcome) -> CallResult:
+    return CallResult(outcome.output["text"], outcome.status == "failed", outcome.output["result"])
 
 
-def _observed(run: AgentRun, number: int, call: RequestedCall, told: CallResult) -> NodeInput:
+def _observation(run: AgentRun, number: int, call: RequestedCall, result: CallResult) -> NodeInput:
     payload: dict[str, Any] = {"role": "tool", "tool_call_id": call.id, "tool_name": call.name}
-    if told.failed:
+    if result.failed:
         payload["error"] = True
-    return NodeInput(content=told.text, context=BY_TOOL, payload=payload, key=f"run:{run.id}:{number}:{call.id}")
+    return NodeInput(content=result.text, context=BY_TOOL, payload=payload, key=f"run:{run.id}:{number}:{call.id}")
 
 
 async def _flush(journal: Journal) -> None:

@@ -30,7 +30,7 @@ class TurnServices:
 
     database: Database
     runs: Runs
-    watching: Broadcast
+    broadcast: Broadcast
     notes: Notes
     memory: Memories
     caller: Caller
@@ -63,7 +63,7 @@ class TurnState:
     cost: float = 0.0
     step: int = 0  # of the last model call
     replied: StepReply | None = None  # its reply, not yet stored
-    said: str = ""  # its streamed text so far
+    streamed_text: str = ""  # its streamed text so far
     awaited: set[str] = field(default_factory=set[str])  # keys of calls that workers have
 
     async def view(self) -> ConversationView:

@@ -43,7 +43,7 @@ class Watch:
         self._parked: list[Callable[[], None]] | None = [] if since is None else None  # deliveries before it begins
         since = since or Cursor()
         self._seen = since  # up to what the iterator has returned
-        self._told = since  # up to what is queued
+        self._queue_cursor = since  # up to what is queued
         self._waiting: deque[tuple[Event, int]] = deque()  # queued events with their sizes
         self._bytes = 0
         self._max_bytes = max_bytes
@@ -69,9 +69,9 @@ class Watch:
         return self._behind or self._parked is not None
 
     @property
-    def told(self) -> Cursor:
+    def queue_cursor(self) -> Cursor:
         """The cursor of the last queued event."""
-        return self._told
+        return self._queue_cursor
 
     @property
     def has_more(self) -> bool:
@@ -102,7 +102,7 @@ class Watch:
             return None
         event, size = self._waiting.popleft()
         self._bytes -= size
-        self._seen = _parsed(event)
+        self._seen = _cursor_of(event)
         return event
 
     def begin(self, since: Cursor) -> None:
@@ -111,69 +111,69 @@ class Watch:
         Events that arrived since then are not lost, and no row is read.
         """
         parked, self._parked = self._parked or [], None
-        self._seen = self._told = since
+        self._seen = self._queue_cursor = since
         self._unfinished = 1
-        for tell in parked:
-            tell()
+        for deliver in parked:
+            deliver()
 
     def close(self) -> None:
         """Stop after the queued events."""
         self._closed = True
         self._woken.set()
 
-    def node(self, node: Node) -> None:
+    def deliver_node(self, node: Node) -> None:
         """Deliver an appended node. If it does not follow the last change, changes are missing: read the rows."""
         if self._parked is not None:
-            self._parked.append(lambda: self.node(node))
+            self._parked.append(lambda: self.deliver_node(node))
             return
-        if node.revision <= self._told.revision or not self._keeps_up():
+        if node.revision <= self._queue_cursor.revision or not self._keeps_up():
             return
-        if node.revision != self._told.revision + 1:
+        if node.revision != self._queue_cursor.revision + 1:
             self._fall_behind()
             return
-        told = events_of([node], self._told.n)[self._told.part :]
-        self._told = Cursor(node.revision, self._told.n)
-        self._add(told)
+        events = events_of([node], self._queue_cursor.n)[self._queue_cursor.part :]
+        self._queue_cursor = Cursor(node.revision, self._queue_cursor.n)
+        self._add(events)
 
     def pass_by(self, revision: int) -> None:
         """Deliver a change that no node shows."""
         if self._parked is not None:
             self._parked.append(lambda: self.pass_by(revision))
             return
-        if revision <= self._told.revision or not self._keeps_up():
+        if revision <= self._queue_cursor.revision or not self._keeps_up():
             return
-        if revision == self._told.revision + 1:
-            self._told = Cursor(revision, self._told.n)
+        if revision == self._queue_cursor.revision + 1:
+            self._queue_cursor = Cursor(revision, self._queue_cursor.n)
         else:
             self._fall_behind()
 
-    def beside(self, event: Event, n: int, after: int) -> None:
+    def deliver_delta(self, event: Event, n: int, after: int) -> None:
         """Deliver a delta. `after` is the number of the previous delta."""
         if self._parked is not None:
-            self._parked.append(lambda: self.beside(event, n, after))
+            self._parked.append(lambda: self.deliver_delta(event, n, after))
             return
-        if n <= self._told.n or (self._reading and event.kind in PIECES):  # the read finds these
+        if n <= self._queue_cursor.n or (self._reading and event.kind in PIECES):  # the read finds these
             return
         if not self._keeps_up():
             return
-        if _parsed(event).revision > self._told.revision or not _follows(self._told.n, after):
+        if _cursor_of(event).revision > self._queue_cursor.revision or not _follows(self._queue_cursor.n, after):
             self._fall_behind()
             return
-        self._told = self._told._replace(n=n)
-        self._add([_at(event, self._told)])
+        self._queue_cursor = self._queue_cursor._replace(n=n)
+        self._add([_with_cursor(event, self._queue_cursor)])
 
-    def polled(self, row: Row) -> None:
+    def deliver_polled(self, row: Row) -> None:
         """Deliver a delta that was read from the rows, with the revision of its conversation at that time.
 
         Nodes come before the deltas that follow them. If a node was queued since the read, the text of the delta may
         have become that node: the next poll tells.
         """
-        if self._told.revision < row["revision"]:
+        if self._queue_cursor.revision < row["revision"]:
             self.look()
-        elif self._told.revision == row["revision"]:
-            event = beside_of(row, self._told)
+        elif self._queue_cursor.revision == row["revision"]:
+            event = new_delta_event(row, self._queue_cursor)
             if event is not None:
-                self.beside(event, row["n"], self._told.n)
+                self.deliver_delta(event, row["n"], self._queue_cursor.n)
 
     def look(self) -> None:
         """Make the watch read the rows."""
@@ -209,14 +209,14 @@ class Watch:
 
     async def _catch_up(self) -> None:
         """Read a page of the rows that are not queued yet."""
-        told = self._told
+        start = self._queue_cursor
         self._reading = True  # events that arrive meanwhile are read from the rows, now or next time
         try:
             self._behind = False
-            rows = await self._database.all(sql("changes"), self.conversation, told.revision, PAGE)
+            rows = await self._database.all(sql("changes"), self.conversation, start.revision, PAGE)
             if not rows:
                 raise unknown_conversation(self.conversation)
-            deltas = await self._database.all(sql("deltas"), [self.conversation], [told.n])
+            deltas = await self._database.all(sql("deltas"), [self.conversation], [start.n])
         except BaseException:
             self._behind = True
             raise
@@ -228,60 +228,60 @@ class Watch:
     def _take(self, rows: Sequence[Row], deltas: Sequence[Row]) -> bool:
         """Queue what was read, up to the size limit. Return whether that was everything."""
         nodes = [node_of(row) for row in rows if row["id"] is not None]
-        beside = deque(deltas)
+        pending = deque(deltas)
         ahead = {str(node.id) for node in nodes if node.version == 1}
         for revision, group in groupby(nodes, lambda node: node.revision):
             changed = list(group)
-            while beside and _precedes(beside[0], changed[0], ahead):
-                if not self._tell(beside.popleft()):
+            while pending and _precedes(pending[0], changed[0], ahead):
+                if not self._queue_delta(pending.popleft()):
                     return False
             if self._bytes > self._max_bytes:
                 return False
-            told = self._told
-            self._told = Cursor(revision, told.n)
-            self._add(events_of(changed, told.n)[told.part if revision == told.revision + 1 else 0 :])
+            start = self._queue_cursor
+            self._queue_cursor = Cursor(revision, start.n)
+            self._add(events_of(changed, start.n)[start.part if revision == start.revision + 1 else 0 :])
             ahead.difference_update(str(node.id) for node in changed)
         if len(nodes) >= PAGE:
             return False
-        self._told = Cursor(max(rows[0]["current"], self._told.revision), self._told.n)
-        if beside and beside[0]["revision"] > self._told.revision:  # newer nodes come before these deltas
+        self._queue_cursor = Cursor(max(rows[0]["current"], self._queue_cursor.revision), self._queue_cursor.n)
+        if pending and pending[0]["revision"] > self._queue_cursor.revision:  # newer nodes come before these deltas
             return False
         # A node that arrived meanwhile comes before the text that is being streamed.
-        pieces = () if self._behind or len(deltas) == DELTAS else self._pieces_after(beside)
-        for row in (*beside, *(pieces or ())):
-            if not self._tell(row):
+        pieces = () if self._behind or len(deltas) == DELTAS else self._pieces_after(pending)
+        for row in (*pending, *(pieces or ())):
+            if not self._queue_delta(row):
                 return False
         return len(deltas) < DELTAS and (pieces is not None or not (nodes or deltas))
 
-    def _tell(self, row: Row | Mapping[str, Any]) -> bool:
+    def _queue_delta(self, row: Row | Mapping[str, Any]) -> bool:
         """Queue a delta. Return False if too much is queued already."""
         if self._bytes > self._max_bytes:
             return False
-        event = beside_of(row, self._told)
+        event = new_delta_event(row, self._queue_cursor)
         if event is not None:
-            self._told = self._told._replace(n=row["n"])
+            self._queue_cursor = self._queue_cursor._replace(n=row["n"])
             self._add([event])
         return True
 
-    def _pieces_after(self, beside: Iterable[Row]) -> Sequence[Mapping[str, Any]] | None:
+    def _pieces_after(self, rows: Iterable[Row]) -> Sequence[Mapping[str, Any]] | None:
         """Return the text that this process streams after these rows, or None if there are newer rows by now."""
         live = self._live()
         if live is None:
             return ()
-        return live.unsaved if live.saved <= max([self._told.n, *(row["n"] for row in beside)]) else None
+        return live.unsaved if live.saved <= max([self._queue_cursor.n, *(row["n"] for row in rows)]) else None
 
 
-def beside_of(row: Row | Mapping[str, Any], told: Cursor) -> Event | None:
+def new_delta_event(row: Row | Mapping[str, Any], queued: Cursor) -> Event | None:
     """Build the event of a delta without text that was already queued. Return None if all of it was."""
     n, kind, data = row["n"], cast(Kind, row["kind"]), row["data"]
-    if n <= told.n:
+    if n <= queued.n:
         return None
     if kind in PIECES and not data.get("reset"):
         begins = n - len(data["text"])
-        if begins < told.n and n // PER_RUN == told.n // PER_RUN:
-            data = {**data, "text": data["text"][told.n - begins :]}
-    event = delta_event(told.revision, n, row["run_id"], kind, data, row["at"])
-    return _at(event, told._replace(n=n))
+        if begins < queued.n and n // PER_RUN == queued.n // PER_RUN:
+            data = {**data, "text": data["text"][queued.n - begins :]}
+    event = delta_event(queued.revision, n, row["run_id"], kind, data, row["at"])
+    return _with_cursor(event, queued._replace(n=n))
 
 
 def _precedes(row: Row, node: Node, ahead: set[str]) -> bool:
@@ -293,15 +293,15 @@ def _precedes(row: Row, node: Node, ahead: set[str]) -> bool:
     return row["kind"] not in PIECES and row["at"] < node.updated_at and row["data"].get("answer") not in ahead
 
 
-def _follows(told: int, after: int) -> bool:
+def _follows(last: int, after: int) -> bool:
     """Return whether there is no delta between these numbers. The first claim of a run follows the previous run."""
     run = after - after % PER_RUN
-    return told == after or (after == run + PER_CLAIM and (told in (run - 1, run) or (told, run) == (0, PER_RUN)))
+    return last == after or (after == run + PER_CLAIM and (last in (run - 1, run) or (last, run) == (0, PER_RUN)))
 
 
-def _at(event: Event, cursor: Cursor) -> Event:
+def _with_cursor(event: Event, cursor: Cursor) -> Event:
     return msgspec.structs.replace(event, cursor=str(cursor))
 
 
-def _parsed(event: Event) -> Cursor:
+def _cursor_of(event: Event) -> Cursor:
     return Cursor(*map(int, event.cursor.split(".")))

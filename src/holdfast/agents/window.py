@@ -80,9 +80,9 @@ class RenderedNode:
 Forms = Mapping[UUID, RenderedNode]
 
 
-def spoken(nodes: Iterable[Node], agent: str) -> list[WindowMessage]:
+def window_messages(nodes: Iterable[Node], agent: str) -> list[WindowMessage]:
     """Return the messages among these nodes, as `agent` sees them. Summaries are not messages."""
-    said: list[WindowMessage] = []
+    messages: list[WindowMessage] = []
     callers: dict[str, int] = {}
     for node in nodes:
         if node.deleted or not node.context:
@@ -97,18 +97,18 @@ def spoken(nodes: Iterable[Node], agent: str) -> list[WindowMessage]:
         answered = payload.get("tool_call_id") if role == "tool" else None
         caller = None if answered is None else callers.pop(answered, None)
         if caller is None and calls:
-            callers.update((call["id"], len(said)) for call in calls)
-        said.append(WindowMessage(node, role, is_own, calls, caller))
-    return said
+            callers.update((call["id"], len(messages)) for call in calls)
+        messages.append(WindowMessage(node, role, is_own, calls, caller))
+    return messages
 
 
-def beginnings(said: Sequence[WindowMessage]) -> Iterator[int]:
+def beginnings(messages: Sequence[WindowMessage]) -> Iterator[int]:
     """Yield the places, newest first, where a window can begin: not at tool output, nor between call and result."""
-    reach = len(said)
-    for place in reversed(range(len(said))):
-        caller = said[place].caller
+    reach = len(messages)
+    for place in reversed(range(len(messages))):
+        caller = messages[place].caller
         reach = min(reach, place if caller is None else caller)
-        if reach == place and not said[place].is_output:
+        if reach == place and not messages[place].is_output:
             yield place
 
 
@@ -130,26 +130,30 @@ class WindowBuilder:
         """The tokens that the marks of a window can take."""
         return self._opening + self._counter.count(GAP.format(10**9))
 
-    def tokens(self, said: WindowMessage, limit: int) -> int:
+    def tokens(self, message: WindowMessage, limit: int) -> int:
         """Return the tokens of a message whose texts have at most `limit` tokens."""
-        return self._show(said, limit).tokens
+        return self._show(message, limit).tokens
 
-    def window(self, said: Sequence[WindowMessage], room: int, *, triggers: Collection[int], spare: int = 0) -> Window:
+    def window(
+        self, candidates: Sequence[WindowMessage], room: int, *, triggers: Collection[int], spare: int = 0
+    ) -> Window:
         """Return the newest messages in at most `room` tokens, including those whose seqs are `triggers`.
 
         `spare`: tokens to leave free, so that the next steps have room.
         """
         left = room - self.marks
-        asked = [place for place, each in enumerate(said) if each.node.seq in triggers]
+        trigger_places = [place for place, each in enumerate(candidates) if each.node.seq in triggers]
         shown: dict[int, RenderedNode] = {}
-        if asked:
+        if trigger_places:
             most = max(left * 2 // 3, min(left, LEAST_TRIGGER)) - MESSAGE_TOKENS
-            shown = self._group([(place, said[place]) for place in asked], most, left, is_needed=True) or {}
+            shown = (
+                self._group([(place, candidates[place]) for place in trigger_places], most, left, is_needed=True) or {}
+            )
         left -= _total(shown)
-        begin = len(said)
-        for place in beginnings(said):
-            messages = [(other, said[other]) for other in range(place, begin) if other not in asked]
-            is_newest = begin == len(said)
+        begin = len(candidates)
+        for place in beginnings(candidates):
+            messages = [(other, candidates[other]) for other in range(place, begin) if other not in trigger_places]
+            is_newest = begin == len(candidates)
             group = self._group(messages, room // 3, left if is_newest else left - spare, is_needed=is_newest)
             if group is None:
                 break
@@ -157,26 +161,26 @@ class WindowBuilder:
             left -= _total(group)
             begin = place
         forms = {each.node.id: each for each in shown.values()}
-        if shown.keys() & asked and begin > asked[-1] + 1:
-            shown[asked[-1]] = self._marked(shown[asked[-1]], begin - asked[-1] - 1)
+        if shown.keys() & trigger_places and begin > trigger_places[-1] + 1:
+            shown[trigger_places[-1]] = self._with_gap_mark(shown[trigger_places[-1]], begin - trigger_places[-1] - 1)
         messages = self._messages(shown[place].node for place in sorted(shown))
         opening = [] if messages and messages[0].role == "user" else [ChatMessage("user", OPENING)]
         return Window(
             opening + messages,
             _total(shown) + self._opening * len(opening),
-            [said[place].node.seq for place in sorted(shown)],
+            [candidates[place].node.seq for place in sorted(shown)],
             frozenset(each.node.seq for each in shown.values() if each.is_cut),
-            said[begin].node.seq if begin < len(said) else None,
+            candidates[begin].node.seq if begin < len(candidates) else None,
             forms,
         )
 
-    def more(self, said: Sequence[WindowMessage], limit: int) -> Window:
+    def more(self, messages: Sequence[WindowMessage], limit: int) -> Window:
         """Return messages that follow a window. Each of their texts has at most `limit` tokens."""
-        shown = [self._show(each, limit) for each in said]
+        shown = [self._show(each, limit) for each in messages]
         return Window(
             self._messages(each.node for each in shown),
             sum(each.tokens for each in shown),
-            [each.node.seq for each in said],
+            [each.node.seq for each in messages],
             frozenset(each.node.seq for each in shown if each.is_cut),
             None,
             {each.node.id: each for each in shown},
@@ -192,51 +196,52 @@ class WindowBuilder:
 
         Messages that are needed are cut until they fit.
         """
-        group = {place: self._known.get(said.node.id) or self._show(said, limit) for place, said in messages}
+        group = {place: self._known.get(message.node.id) or self._show(message, limit) for place, message in messages}
         while _total(group) > left:
             limit = limit * 2 // 3
             if not is_needed or limit < LEAST:
                 return None
-            group = {place: self._show(said, limit) for place, said in messages}
+            group = {place: self._show(message, limit) for place, message in messages}
         return group
 
-    def _marked(self, shown: RenderedNode, missing: int) -> RenderedNode:
+    def _with_gap_mark(self, shown: RenderedNode, missing: int) -> RenderedNode:
         mark = GAP.format(missing)
         node = msgspec.structs.replace(shown.node, content=shown.node.content + mark)
         return RenderedNode(node, shown.tokens + self._counter.count(mark), shown.is_cut)
 
-    def _show(self, said: WindowMessage, limit: int) -> RenderedNode:
-        node, count = said.node, self._counter.count
-        text, calls = self._text(said), said.calls
+    def _show(self, message: WindowMessage, limit: int) -> RenderedNode:
+        node, count = message.node, self._counter.count
+        text, calls = self._text(message), message.calls
         content = shortened(text, limit, self._counter)
         is_cut = content is not text
-        if said.is_output and not (self._native and said.caller is not None):
+        if message.is_output and not (self._native and message.caller is not None):
             content = quoted("tool_output", content)
         tokens = MESSAGE_TOKENS + count(content)
         changes: dict[str, Any] = {} if content == node.content else {"content": content}
         if self._native and calls:
-            kept = [_call(call, limit, self._counter) for call in calls]
+            short_calls = [_call(call, limit, self._counter) for call in calls]
             tokens += sum(
-                MESSAGE_TOKENS + count(call["id"]) + count(call["name"]) + count(_arguments(call)) for call in kept
+                MESSAGE_TOKENS + count(call["id"]) + count(call["name"]) + count(_arguments(call))
+                for call in short_calls
             )
-            if any(one is not other for one, other in zip(kept, calls, strict=True)):
+            if any(one is not other for one, other in zip(short_calls, calls, strict=True)):
                 is_cut = True
-                changes["payload"] = {**(node.payload or {}), "tool_calls": kept}
-        if said.caller is not None and node.payload:
+                changes["payload"] = {**(node.payload or {}), "tool_calls": short_calls}
+        if message.caller is not None and node.payload:
             tokens += count(node.payload["tool_call_id"])
-        if said.role == "system" and not said.is_own:
+        if message.role == "system" and not message.is_own:
             # Only the agent's instructions are a system message: those in a conversation become user messages.
             changes |= {"context": _SYSTEM, "payload": None}
         return RenderedNode(msgspec.structs.replace(node, **changes) if changes else node, tokens, is_cut)
 
-    def _text(self, said: WindowMessage) -> str:
-        content = said.node.content
-        if said.is_output:
+    def _text(self, message: WindowMessage) -> str:
+        content = message.node.content
+        if message.is_output:
             if not content.strip():
                 return NO_OUTPUT
-            return content if self._native and said.caller is not None else neutral(content)
-        if said.calls and not self._native and RUN not in content:
-            lines = [f"{RUN}{call['name']} {_arguments(call)}" for call in said.calls]
+            return content if self._native and message.caller is not None else neutral(content)
+        if message.calls and not self._native and RUN not in content:
+            lines = [f"{RUN}{call['name']} {_arguments(call)}" for call in message.calls]
             return "\n".join([content, *lines] if content.strip() else lines)
         return content
 

@@ -12,7 +12,7 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-def share(
+def assign(
     members: Mapping[UUID, Sequence[str]], partitions: Sequence[TopicPartition], owners: Mapping[TopicPartition, UUID]
 ) -> dict[TopicPartition, UUID]:
     """Assign each partition to a member that reads its topic: as evenly as possible, with as few moves as possible.
@@ -30,7 +30,7 @@ def share(
     shared = {slot for own in has.values() for slot in own}
     for slot in slots:
         if slot not in shared:
-            has[_least(readers[slot.topic], has)].append(slot)
+            has[_least_loaded(readers[slot.topic], has)].append(slot)
     while (move := _next_move(has, readers)) is not None:
         giver, slot, taker = move
         has[giver].remove(slot)
@@ -50,11 +50,11 @@ def _next_move(
         if len(has[id]) - fewest < 2:
             return None
         for topic in sorted({slot.topic for slot in has[id]}):
-            least = _least(readers[topic], has)
+            least = _least_loaded(readers[topic], has)
             if len(has[id]) - len(has[least]) > 1:
                 return id, min(slot for slot in has[id] if slot.topic == topic), least
     return None
 
 
-def _least(able: Sequence[UUID], has: Mapping[UUID, Sequence[TopicPartition]]) -> UUID:
-    return min(able, key=lambda id: (len(has[id]), id))
+def _least_loaded(candidates: Sequence[UUID], has: Mapping[UUID, Sequence[TopicPartition]]) -> UUID:
+    return min(candidates, key=lambda id: (len(has[id]), id))

@@ -39,14 +39,14 @@ class PostgresBus:
 
     state: State | None = None
 
-    def __init__(self, settings: BusSettings, postgres: Postgres, wakes: Notifications) -> None:
+    def __init__(self, settings: BusSettings, postgres: Postgres, notifications: Notifications) -> None:
         self._settings = settings
         self._postgres = postgres
-        self._wakes = wakes
+        self._notifications = notifications
 
     def log(self, database: Database) -> Log:
         """Return the log of a tenant."""
-        return PostgresLog(database, self._settings, self._postgres.listen, self._wakes)
+        return PostgresLog(database, self._settings, self._postgres.listen, self._notifications)
 
     def gauges(self, tenant: TenantId | None) -> Gauges:
         """Return the gauges of one tenant or of all."""
@@ -55,11 +55,11 @@ class PostgresBus:
 
 @asynccontextmanager
 async def open_driver(
-    settings: BusSettings, postgres: Postgres, *, tenants: Tenants, wakes: Notifications
+    settings: BusSettings, postgres: Postgres, *, tenants: Tenants, notifications: Notifications
 ) -> AsyncGenerator[Bus]:
     """Open the bus that the settings name."""
     if not settings.url.startswith("kafka://"):
-        yield PostgresBus(settings, postgres, wakes)
+        yield PostgresBus(settings, postgres, notifications)
         return
     try:
         from holdfast.bus.kafka.kafka_bus import KafkaBus
@@ -70,5 +70,5 @@ async def open_driver(
             next="Install it with `pip install 'holdfast[kafka]'`.",
             key="bus.url",
         ) from None
-    async with KafkaBus(settings, postgres, tenants=tenants, wakes=wakes) as bus:
+    async with KafkaBus(settings, postgres, tenants=tenants, notifications=notifications) as bus:
         yield bus

@@ -49,11 +49,11 @@ def event_of(record: Record, kind: type[Event]) -> Event:
         event = msgspec.convert(record.value, kind)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"record {record.id} is not a {kind.__name__}", why=str(error)) from None
-    named("correlation id", event.correlation_id)
+    check_name("correlation id", event.correlation_id)
     return event
 
 
-def named(what: str, name: object) -> str:
+def check_name(what: str, name: object) -> str:
     """Return the name if it is valid."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
         raise InvalidInput(f"{name!r:.300} is not a valid {what}", next=f"Use a string of 1 to {MAX_NAME} characters.")
@@ -75,16 +75,16 @@ def error_of(error: BaseException) -> Error:
     if isinstance(error, HoldfastError):
         return {"code": error.code, "message": str(error)[:MAX_MESSAGE]}
     try:
-        told = str(error) or "no message"
+        message = str(error) or "no message"
     except Exception:  # noqa: BLE001 - `__str__` may be the handler's code, too
-        told = "its message cannot be read"
-    return {"code": "failed", "message": f"{type(error).__name__}: {told}"[:MAX_MESSAGE]}
+        message = "its message cannot be read"
+    return {"code": "failed", "message": f"{type(error).__name__}: {message}"[:MAX_MESSAGE]}
 
 
-def foreign_error(told: Any) -> Error | None:
+def foreign_error(error: Any) -> Error | None:
     """Return the error object for a foreign worker's error of any form, or None if there is none."""
-    if told is None or told is False:
+    if error is None or error is False:
         return None
-    if not isinstance(told, dict):
-        return {"code": "failed", "message": str(told)[:MAX_MESSAGE]}
-    return {"code": "failed", "message": "it failed without a message", **told}
+    if not isinstance(error, dict):
+        return {"code": "failed", "message": str(error)[:MAX_MESSAGE]}
+    return {"code": "failed", "message": "it failed without a message", **error}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast.bus.batching import Batcher
-from holdfast.bus.command_events import LARGEST, SkillInvocationEvent, invocation_headers, is_whole, named
+from holdfast.bus.command_events import LARGEST, SkillInvocationEvent, check_name, invocation_headers, is_whole
 from holdfast.bus.log import Log
 from holdfast.bus.notifications import Notifications, channel
 from holdfast.bus.records import RecordDraft, draft, hash_of
@@ -37,7 +37,7 @@ class QueuedCommand:
     record: RecordDraft | None = None
 
     @property
-    def stored(self) -> tuple[object, ...]:
+    def command_columns(self) -> tuple[object, ...]:
         """The arguments of `holdfast.submit_commands` for the command."""
         event = self.event
         return (
@@ -46,7 +46,7 @@ class QueuedCommand:
         )  # fmt: skip
 
     @property
-    def published(self) -> tuple[object, ...]:
+    def record_columns(self) -> tuple[object, ...]:
         """The arguments of `holdfast.submit_commands` for the record."""
         record = self.record
         return (None,) * 4 if record is None else (record.id, record.headers, record.value, record.bytes)
@@ -55,10 +55,10 @@ class QueuedCommand:
 class CommandQueue:
     """Stores commands, publishes their invocations, and wakes workers."""
 
-    def __init__(self, database: Database, log: Log, *, wakes: Notifications, settings: BusSettings) -> None:
+    def __init__(self, database: Database, log: Log, *, notifications: Notifications, settings: BusSettings) -> None:
         self._database = database
         self._log = log
-        self._wakes = wakes
+        self._notifications = notifications
         self._most = settings.max_record_bytes
         self._batcher = Batcher(self._store, size=lambda command: command.record.bytes if command.record else 0)
         self._ready = False
@@ -75,8 +75,8 @@ class CommandQueue:
         foreign: bool = False,
     ) -> QueuedCommand:
         """Check and encode a command. Raise an error that says what is wrong with it."""
-        named("correlation id", event.correlation_id)
-        named("skill's name", event.skill_name)
+        check_name("correlation id", event.correlation_id)
+        check_name("skill's name", event.skill_name)
         if topic_name(event.reply_to) == COMMANDS:
             raise InvalidInput(
                 f"completions cannot be sent to {COMMANDS}",
@@ -86,8 +86,8 @@ class CommandQueue:
         why = _find_error(event.arguments, headers, priority, max_attempts, run_at, delay)
         if why:
             raise InvalidInput("the command is invalid", why=why)
-        told = {**headers, **invocation_headers(event)}
-        record = draft(COMMANDS, event, key=event.correlation_id, headers=told, max_bytes=self._most)
+        all_headers = {**headers, **invocation_headers(event)}
+        record = draft(COMMANDS, event, key=event.correlation_id, headers=all_headers, max_bytes=self._most)
         return QueuedCommand(
             event,
             dumps(event.arguments),
@@ -130,11 +130,11 @@ class CommandQueue:
     async def _submit(
         self, within: Statements, commands: Sequence[QueuedCommand], *, tx: Transaction | None
     ) -> list[bool | Exception]:
-        columns = [list(column) for column in zip(*(command.stored for command in commands), strict=True)]
-        records = [list(column) for column in zip(*(command.published for command in commands), strict=True)]
+        columns = [list(column) for column in zip(*(command.command_columns for command in commands), strict=True)]
+        records = [list(column) for column in zip(*(command.record_columns for command in commands), strict=True)]
         rows = await within.all(sql("submit_commands"), *columns, COMMANDS, *records)
         if any(row["created"] for row in rows):
-            self._wakes.send(commands_channel(await self._database.tenant()), tx=tx)
+            self._notifications.send(commands_channel(await self._database.tenant()), tx=tx)
             await self._log.announce(COMMANDS, tx=tx)
         return [
             row["created"] if row["same"] else _already_used(command.event.correlation_id)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
-from holdfast.bus.command_events import CANCELLED, SkillInvocationEvent, named
+from holdfast.bus.command_events import CANCELLED, SkillInvocationEvent, check_name
 from holdfast.bus.command_queue import CommandQueue
 from holdfast.bus.completions import Completion, Completions
 from holdfast.bus.ingest import Ingest
 from holdfast.bus.topics import EVENTS
-from holdfast.bus.waiters import Expected, Waiters
+from holdfast.bus.waiters import AnswerFuture, Waiters
 from holdfast.core.errors import CommandFailed, InvalidInput, NotFound, TimedOut
 from holdfast.core.ids import uuid7
 from holdfast.core.text import loads, restore, store
@@ -94,7 +94,7 @@ class Commands:
             created = await self._queue.submit(command)
             self._ingest.start(reply_to)
             if not created:  # its result may exist already
-                await self._waiters.look()
+                await self._waiters.query_answers()
             return await _result(id, answer, deadline)
 
     async def submit(
@@ -131,28 +131,28 @@ class Commands:
     async def result(self, correlation_id: str, *, timeout: float | None = None) -> Any:
         """Wait up to `timeout` seconds for the result of a command. Any process may have submitted it."""
         deadline = _deadline(timeout)
-        with self._waiters.expect(named("correlation id", correlation_id)) as answer:
+        with self._waiters.expect(check_name("correlation id", correlation_id)) as answer:
             command = await self.get(correlation_id)
             if command.finished_at is None:
                 await self._queue.prepare()
                 self._ingest.start(command.reply_to)
-            await self._waiters.look()
+            await self._waiters.query_answers()
             return await _result(correlation_id, answer, deadline)
 
     async def get(self, correlation_id: str) -> Command:
         """Return a command."""
-        row = await self._database.one(sql("command"), store(named("correlation id", correlation_id)))
+        row = await self._database.one(sql("command"), store(check_name("correlation id", correlation_id)))
         if row is None:
             raise _unknown(correlation_id)
         return _command(row)
 
     async def completions(self, correlation_id: str) -> "list[Completion]":
         """Return all completions of a command, in order of arrival. Late and duplicate ones are not applied."""
-        return await self._completions.of(named("correlation id", correlation_id))
+        return await self._completions.of(check_name("correlation id", correlation_id))
 
     async def cancel(self, correlation_id: str) -> Command:
         """Cancel a command that is not finished, and stop its handler. Return the command."""
-        if await self._completions.cancel(named("correlation id", correlation_id)) is None:
+        if await self._completions.cancel(check_name("correlation id", correlation_id)) is None:
             raise _unknown(correlation_id)
         return await self.get(correlation_id)
 
@@ -165,8 +165,8 @@ class Commands:
         rows = await self._database.all(
             sql("commands"),
             state,
-            None if skill is None else store(named("skill's name", skill)),
-            None if before is None else store(named("correlation id", before)),
+            None if skill is None else store(check_name("skill's name", skill)),
+            None if before is None else store(check_name("correlation id", before)),
             limit,
         )
         if before is not None and not rows:
@@ -175,8 +175,8 @@ class Commands:
 
 
 def _event(id: str, skill: str, arguments: Mapping[str, Any] | None, reply_to: str) -> SkillInvocationEvent:
-    given: Any = {} if arguments is None else arguments
-    return SkillInvocationEvent(id, skill, given, reply_to)
+    given_arguments: Any = {} if arguments is None else arguments
+    return SkillInvocationEvent(id, skill, given_arguments, reply_to)
 
 
 def _deadline(timeout: float | None) -> float | None:
@@ -191,7 +191,7 @@ def _deadline(timeout: float | None) -> float | None:
     return asyncio.get_running_loop().time() + seconds
 
 
-async def _result(id: str, answer: Expected, deadline: float | None) -> Any:
+async def _result(id: str, answer: AnswerFuture, deadline: float | None) -> Any:
     try:
         async with asyncio.timeout_at(deadline):
             completion = await answer

@@ -58,10 +58,10 @@ class CommandAnswer:
 class Completions:
     """Stores the answers to commands, and wakes the waiting callers."""
 
-    def __init__(self, database: Database, log: Log, *, wakes: Notifications, settings: BusSettings) -> None:
+    def __init__(self, database: Database, log: Log, *, notifications: Notifications, settings: BusSettings) -> None:
         self._database = database
         self._log = log
-        self._wakes = wakes
+        self._notifications = notifications
         self._most = settings.max_record_bytes - ENVELOPE
         self._batcher = Batcher(self._store, size=lambda answer: len(answer.result or answer.error or ""))
 
@@ -78,7 +78,7 @@ class Completions:
         """Apply the answer that came before the command was known, if there is one."""
         within = await self._database.within(tx)
         if await within.value(sql("adopt_completion"), store(correlation_id)):
-            await self._tell(set(), tx=tx)
+            await self._notify(set(), tx=tx)
 
     async def fail(
         self,
@@ -109,7 +109,7 @@ class Completions:
             ),
         )
         if row["topic"]:
-            await self._tell({row["topic"]})
+            await self._notify({row["topic"]})
         return row["outcome"]
 
     async def cancel(self, correlation_id: str) -> str | None:
@@ -117,8 +117,8 @@ class Completions:
         error = dumps({"code": CANCELLED, "message": "the command was cancelled"})
         row = cast(Row, await self._database.one(sql("cancel_command"), store(correlation_id), uuid7(), error, EVENTS))
         if row["topic"]:
-            await self._tell({row["topic"]})
-            self._wakes.send(cancelled_channel(await self._database.tenant()))
+            await self._notify({row["topic"]})
+            self._notifications.send(cancelled_channel(await self._database.tenant()))
         return row["state"]
 
     async def of(self, correlation_id: str) -> list[Completion]:
@@ -173,11 +173,11 @@ class Completions:
                     row["topic"],
                 )
         if any(row["applied"] for row in rows.values()):
-            await self._tell({row["topic"] for row in rows.values() if row["topic"]}, tx=tx)
+            await self._notify({row["topic"] for row in rows.values() if row["topic"]}, tx=tx)
         return [rows[answer.id]["applied"] for answer in answers]
 
-    async def _tell(self, topics: set[str], *, tx: Transaction | None = None) -> None:
-        self._wakes.send(completions_channel(await self._database.tenant()), tx=tx)
+    async def _notify(self, topics: set[str], *, tx: Transaction | None = None) -> None:
+        self._notifications.send(completions_channel(await self._database.tenant()), tx=tx)
         if topics:
             await self._log.announce(*topics, tx=tx)
 

@@ -39,18 +39,18 @@ class SharedBus:
     postgres: Postgres
     connect: Callable[[], Postgres]
     driver: Bus
-    wakes: Notifications
+    notifications: Notifications
     background: Background
 
     def of(self, database: Database) -> TenantBus:
         """Return the part of a tenant."""
         log, listen = self.driver.log(database), self.postgres.listen
-        queue = CommandQueue(database, log, wakes=self.wakes, settings=self.settings)
-        completions = Completions(database, log, wakes=self.wakes, settings=self.settings)
+        queue = CommandQueue(database, log, notifications=self.notifications, settings=self.settings)
+        completions = Completions(database, log, notifications=self.notifications, settings=self.settings)
         ingest = Ingest(database, log, queue=queue, completions=completions, background=self.background)
         return TenantBus(
             log=log,
-            dead_letters=DeadLetters(database, self.wakes),
+            dead_letters=DeadLetters(database, self.notifications),
             commands=Commands(
                 database,
                 queue=queue,
@@ -63,7 +63,7 @@ class SharedBus:
                 queue=queue,
                 completions=completions,
                 ingest=ingest,
-                wakes=self.wakes,
+                notifications=self.notifications,
                 listen=listen,
                 settings=self.settings,
                 connect=self.connect,
@@ -77,11 +77,18 @@ async def open_bus(
 ) -> AsyncGenerator[SharedBus]:
     """Open it. `connect` opens another `Postgres`, with a pool of one connection."""
     async with AsyncExitStack() as stack:
-        wakes, background = Notifications(postgres.system), Background()
-        stack.push_async_callback(wakes.close)
+        notifications, background = Notifications(postgres.system), Background()
+        stack.push_async_callback(notifications.close)
         await stack.enter_async_context(Retention(postgres.owner, settings))
-        driver = await stack.enter_async_context(open_driver(settings, postgres, tenants=tenants, wakes=wakes))
+        driver = await stack.enter_async_context(
+            open_driver(settings, postgres, tenants=tenants, notifications=notifications)
+        )
         stack.push_async_callback(background.close)
         yield SharedBus(
-            settings=settings, postgres=postgres, connect=connect, driver=driver, wakes=wakes, background=background
+            settings=settings,
+            postgres=postgres,
+            connect=connect,
+            driver=driver,
+            notifications=notifications,
+            background=background,
         )

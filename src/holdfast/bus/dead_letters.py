@@ -42,9 +42,9 @@ class DeadLetter:
 class DeadLetters:
     """Lists, redrives and drops dead letters."""
 
-    def __init__(self, database: Database, wakes: Notifications) -> None:
+    def __init__(self, database: Database, notifications: Notifications) -> None:
         self._database = database
-        self._wakes = wakes
+        self._notifications = notifications
 
     async def get(self, id: UUID) -> DeadLetter:
         """Return a dead letter."""
@@ -58,7 +58,7 @@ class DeadLetters:
         group = await self._database.value(sql("redrive_dead_letter"), id)
         if group is None:
             raise _unknown(id)
-        self._wakes.send(group_channel(await self._database.tenant(), group))
+        self._notifications.send(group_channel(await self._database.tenant(), group))
 
     async def redrive_all(self, *, group: str | None = None, topic: str | None = None) -> int:
         """Redrive all dead letters, or those of a group, a topic or both. Return how many there were."""

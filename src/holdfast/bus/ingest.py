@@ -85,9 +85,9 @@ class Ingest:
             await asyncio.sleep(POLL)
 
     async def _read(self, records: Subscription, source: IngestSource) -> None:
-        passed: dict[TopicPartition, Record] = {}
-        settling = asyncio.create_task(
-            self._commit_periodically(records, passed), name=f"holdfast positions of {source.group}"
+        skipped: dict[TopicPartition, Record] = {}
+        commit_task = asyncio.create_task(
+            self._commit_periodically(records, skipped), name=f"holdfast positions of {source.group}"
         )
         try:
             while True:
@@ -95,15 +95,15 @@ class Ingest:
                 for record in batch:
                     slot = TopicPartition(record.topic, record.partition)
                     if source.mark in record.headers:
-                        passed[slot] = record
+                        skipped[slot] = record
                     else:
-                        passed.pop(slot, None)
+                        skipped.pop(slot, None)
                         await self._process(records, record, source)
                 if all(source.mark in record.headers for record in batch):
                     await asyncio.sleep(BREATH)
         finally:
-            settling.cancel()
-            await asyncio.wait([settling])
+            commit_task.cancel()
+            await asyncio.wait([commit_task])
 
     async def _process(self, records: Subscription, record: Record, source: IngestSource) -> None:
         async with records.handle(record) as tx:
@@ -115,12 +115,12 @@ class Ingest:
                 )
                 await bury(tx, source.group, record, str(error), 1)
 
-    async def _commit_periodically(self, records: Subscription, passed: dict[TopicPartition, Record]) -> None:
+    async def _commit_periodically(self, records: Subscription, skipped: dict[TopicPartition, Record]) -> None:
         """Commit the skipped records periodically. To read them again would do no harm."""
         while True:
             await asyncio.sleep(POLL)
-            due = list(passed.values())
-            passed.clear()
+            due = list(skipped.values())
+            skipped.clear()
             try:
                 async with self._database.transaction() as tx:
                     for record in due:

@@ -18,23 +18,23 @@ from holdfast.postgres.sql import statements
 sql = statements(__name__)
 log = logging.getLogger(__name__)
 
-Held = dict[str, int]  # tokens by correlation id
+Tokens = dict[str, int]  # tokens by correlation id
 
 
 class LeaseRenewal:
     """Renews leases, and reports commands that are lost: cancelled, or claimed by another worker.
 
-    `lost` is called in the event loop in which the keeper was started.
+    `on_lost` is called in the event loop in which the keeper was started.
     """
 
     def __init__(
-        self, connect: Callable[[], Postgres], tenant: TenantId, lease: timedelta, lost: Callable[[str, int], None]
+        self, connect: Callable[[], Postgres], tenant: TenantId, lease: timedelta, on_lost: Callable[[str, int], None]
     ) -> None:
         self._connect = connect
         self._tenant = tenant
         self._lease = lease
-        self._lost = lost
-        self._held: Held = {}
+        self._on_lost = on_lost
+        self._held: Tokens = {}
         self._lock = threading.Lock()
         self._ending = False
 
@@ -92,14 +92,14 @@ class LeaseRenewal:
         with self._lock:
             held = dict(self._held)
         try:
-            kept = await renew_leases(database, held, self._lease) if held else set[str]()
+            renewed = await renew_leases(database, held, self._lease) if held else set[str]()
         except Exception as error:  # noqa: BLE001 - after any error, the next renewal may still be in time
             log.warning("could not renew leases of commands; retrying: %s", error)
             return min(lease / 10, 1)
         for correlation_id, token in held.items():
-            if correlation_id not in kept:
+            if correlation_id not in renewed:
                 self.drop(correlation_id, token)
-                self._call_worker(self._lost, correlation_id, token)
+                self._call_worker(self._on_lost, correlation_id, token)
         return lease / 3
 
 
@@ -108,7 +108,7 @@ def _resolve(future: "asyncio.Future[None]", error: Exception | None) -> None:
         future.set_result(None) if error is None else future.set_exception(error)
 
 
-async def renew_leases(database: Database, held: Held, lease: timedelta) -> set[str]:
+async def renew_leases(database: Database, held: Tokens, lease: timedelta) -> set[str]:
     """Renew the leases of these commands. Return the ids of those that are still held."""
     rows = await database.all(sql("renew_commands"), [store(id) for id in held], list(held.values()), lease)
     return {restore(row["correlation_id"]) for row in rows}

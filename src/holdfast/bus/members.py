@@ -45,8 +45,8 @@ class Membership:
         )
         members = {row["id"]: list(row["topics"]) for row in rows}
         topics = sorted({topic for topics in members.values() for topic in topics})
-        beside = [slot.topic for slot in unlisted], [slot.partition for slot in unlisted]
-        found = await tx.all(sql("group_partitions"), self._group, topics, *beside)
+        unlisted_columns = [slot.topic for slot in unlisted], [slot.partition for slot in unlisted]
+        found = await tx.all(sql("group_partitions"), self._group, topics, *unlisted_columns)
         return Group(
             members,
             {TopicPartition(row["topic"], row["partition"]): row["owner"] for row in found},

@@ -60,11 +60,11 @@ def sequence_of(record: Record) -> int | None:
 
     A record whose revision is not above the last one seen is a duplicate.
     """
-    told = record.headers.get(SEQUENCE_HEADER, "")
-    return int(told) if told.isascii() and told.isdigit() and len(told) <= DIGITS else None
+    sequence = record.headers.get(SEQUENCE_HEADER, "")
+    return int(sequence) if sequence.isascii() and sequence.isdigit() and len(sequence) <= DIGITS else None
 
 
 def headers_of(message: ConversationMessage, *, sequence: int | None) -> dict[str, str]:
     """Return the headers of a message: its schema and, if it announces a new revision, that revision."""
-    told = {} if sequence is None else {SEQUENCE_HEADER: str(sequence)}
-    return {SCHEMA_HEADER: f"conversation-message/{message.version}", **told}
+    sequence_header = {} if sequence is None else {SEQUENCE_HEADER: str(sequence)}
+    return {SCHEMA_HEADER: f"conversation-message/{message.version}", **sequence_header}

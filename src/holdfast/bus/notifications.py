@@ -15,7 +15,7 @@ from holdfast.postgres.database import PooledStatements, Transaction
 from holdfast.postgres.sql import statements
 
 POLL = 1.0  # maximum seconds between two polls
-SAID = 4  # different hints for a channel at once: more are merged into one wake-up without a hint
+MAX_HINTS = 4  # different hints for a channel at once: more are merged into one wake-up without a hint
 
 sql = statements(__name__)
 
@@ -35,13 +35,13 @@ class Notifications:
         self.name = secrets.token_hex(8)  # identifies this process in hints
         self._sending: asyncio.Task[None] | None = None
 
-    def send(self, *channels: str, said: str = "", tx: Transaction | None = None) -> None:
-        """Wake the listeners of these channels, now or when `tx` has committed. `said` is a hint for them."""
+    def send(self, *channels: str, hint: str = "", tx: Transaction | None = None) -> None:
+        """Wake the listeners of these channels, now or when `tx` has committed. `hint` is sent along."""
         if tx is not None:
-            tx.after_commit.append(lambda: self.send(*channels, said=said))
+            tx.after_commit.append(lambda: self.send(*channels, hint=hint))
             return
         for channel in channels:
-            self._due.setdefault(channel, set()).add(said)
+            self._due.setdefault(channel, set()).add(hint)
         if self._sending is None:
             self._sending = asyncio.create_task(self._send())
 
@@ -54,16 +54,16 @@ class Notifications:
         try:
             while self._due:
                 due, self._due = self._due, {}
-                wakes = [(channel, each) for channel, said in due.items() for each in _merged(said)]
-                channels, hints = map(list, zip(*wakes, strict=True))
+                messages = [(channel, hint) for channel, waiting in due.items() for hint in _merge_hints(waiting)]
+                channels, hints = map(list, zip(*messages, strict=True))
                 with contextlib.suppress(HoldfastError):  # waiting processes poll anyway
                     await self._system.run(sql("wake"), channels, hints)
         finally:
             self._sending = None
 
 
-def _merged(said: set[str]) -> Collection[str]:
-    return said if "" not in said and len(said) <= SAID else ("",)
+def _merge_hints(hints: set[str]) -> Collection[str]:
+    return hints if "" not in hints and len(hints) <= MAX_HINTS else ("",)
 
 
 async def until(woken: asyncio.Event, seconds: float = POLL) -> None:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from typing import Protocol, Self
 from uuid import UUID
 
-from holdfast.bus.assignment import TopicPartition, share
+from holdfast.bus.assignment import TopicPartition, assign
 from holdfast.bus.feed_options import FeedOptions, Listen
 from holdfast.bus.members import Group, Membership, group_channel
 from holdfast.bus.notifications import Notifications, until
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class Reader(Protocol):
     """Reads the owned partitions."""
 
-    async def begin(self, holdings: Sequence[OwnedPartition]) -> None:
+    async def begin(self, partitions: Sequence[OwnedPartition]) -> None:
         """Read these partitions from their positions on."""
         ...
 
@@ -38,11 +38,11 @@ class Reader(Protocol):
         """Stop reading these partitions."""
         ...
 
-    def rewind(self, holding: OwnedPartition, wait: float) -> None:
-        """Deliver again from the holding's position, after `wait` seconds."""
+    def rewind(self, partition: OwnedPartition, wait: float) -> None:
+        """Deliver again from the partition's position, after `wait` seconds."""
         ...
 
-    async def renewed(self) -> None:
+    async def on_renewed(self) -> None:
         """Do periodic work: called after each renewal of the lease."""
         ...
 
@@ -54,22 +54,22 @@ class OwnedPartitions:
         self,
         database: Database,
         positions: Positions,
-        reading: FeedOptions,
+        options: FeedOptions,
         listen: Listen,
-        wakes: Notifications,
+        notifications: Notifications,
         reader: Reader,
     ) -> None:
         self._database = database
         self._positions = positions
-        self._reading = reading
+        self._options = options
         self._listen = listen
-        self._wakes = wakes
+        self._notifications = notifications
         self._reader = reader
-        self._members = Membership(database, positions.group, positions.member, reading.topics, reading.lease)
+        self._members = Membership(database, positions.group, positions.member, options.topics, options.lease)
         self._held: dict[TopicPartition, OwnedPartition] = {}
-        self._in_hand: set[TopicPartition] = set()
+        self._in_process: set[TopicPartition] = set()
         self._leaving: dict[TopicPartition, float] = {}  # partitions to give up, and since when
-        self._renewed = 0.0
+        self._renewed_at = 0.0
         self._changed = asyncio.Event()  # the group has changed, or what is being processed
         self._stack = AsyncExitStack()
         self.unlisted: Collection[TopicPartition] = ()
@@ -78,18 +78,18 @@ class OwnedPartitions:
         self._channel = group_channel(await self._database.tenant(), self._positions.group)
         async with AsyncExitStack() as stack:
             self._changed = await stack.enter_async_context(self._listen(self._channel))
-            taken = await self._share()
+            claimed = await self._rebalance()
             self._stack = stack.pop_all()
-        self._keeping = asyncio.create_task(self._keep(taken), name="holdfast group member")
+        self._rebalancing_task = asyncio.create_task(self._keep_rebalanced(claimed), name="holdfast group member")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._keeping.cancel()
+        self._rebalancing_task.cancel()
         try:
-            await asyncio.wait([self._keeping])
+            await asyncio.wait([self._rebalancing_task])
             with contextlib.suppress(HoldfastError):  # the others wait until the lease expires
                 await self._members.leave()
-                self._wakes.send(self._channel)
+                self._notifications.send(self._channel)
         finally:
             self._held.clear()
             await self._stack.aclose()
@@ -99,68 +99,68 @@ class OwnedPartitions:
         """The partitions that are read."""
         return self._held
 
-    def look(self) -> None:
+    def rebalance_soon(self) -> None:
         """Rebalance soon."""
         self._changed.set()
 
-    def lose(self, holding: OwnedPartition) -> None:
+    def lose(self, partition: OwnedPartition) -> None:
         """Stop reading a partition that another consumer may own."""
-        if self._held.get(holding.slot) is holding:
-            self._end([holding.slot])
+        if self._held.get(partition.slot) is partition:
+            self._end([partition.slot])
             self._changed.set()
 
-    def hold(self, slots: set[TopicPartition]) -> None:
+    def mark_in_process(self, slots: set[TopicPartition]) -> None:
         """Set the partitions whose records are being processed."""
-        self._in_hand = slots
+        self._in_process = slots
         if not slots and self._leaving:
             self._changed.set()
 
-    async def _keep(self, taken: Sequence[OwnedPartition]) -> None:
+    async def _keep_rebalanced(self, claimed: Sequence[OwnedPartition]) -> None:
         """Renew the lease, and take and give up partitions as members join and leave."""
-        lease = self._reading.lease.total_seconds()
+        lease = self._options.lease.total_seconds()
         while True:
             try:
-                await self._begin(taken)
-                await self._reader.renewed()
-                taken = ()
+                await self._begin(claimed)
+                await self._reader.on_renewed()
+                claimed = ()
                 await until(self._changed, lease / 3)
                 await asyncio.sleep(random.uniform(0, PAUSE))
                 self._changed.clear()
-                taken = await self._share()
+                claimed = await self._rebalance()
             except HoldfastError as error:
                 log.warning("a consumer of the group %s is interrupted; retrying: %s", self._positions.group, error)
-                if asyncio.get_running_loop().time() > self._renewed + lease:
+                if asyncio.get_running_loop().time() > self._renewed_at + lease:
                     self._end(list(self._held))  # the lease has expired: others may own them
-                taken = ()  # partitions that are not read are claimed again
+                claimed = ()  # partitions that are not read are claimed again
                 await asyncio.sleep(min(lease / 10, 1))
                 self._changed.set()
 
-    async def _share(self) -> list[OwnedPartition]:
+    async def _rebalance(self) -> list[OwnedPartition]:
         """Release partitions that other members should have, and claim this member's. Return the claimed ones."""
         started = asyncio.get_running_loop().time()
         async with self._database.transaction() as tx:
             group = await self._members.beat(tx, self.unlisted)
-            wanted = self._wanted(group)
+            wanted = self._assigned(group)
             own = {slot: group.epochs[slot] for slot, owner in group.owners.items() if owner == self._positions.member}
-            self._end([slot for slot, h in self._held.items() if own.get(slot) != h.epoch])
-            self._end(self._free(wanted))
+            self._end([slot for slot, p in self._held.items() if own.get(slot) != p.epoch])
+            self._end(self._releasable(wanted))
             # Includes partitions that we own but do not read: an earlier beat may have failed, or its commit
             # may have succeeded unnoticed.
             unwanted = {slot: epoch for slot, epoch in own.items() if slot not in wanted and slot not in self._held}
             await self._positions.release(unwanted, tx=tx)
             missing = [slot for slot in wanted if slot not in self._held]
-            taken = await self._positions.claim(missing, start=self._reading.start, tx=tx)
-        for holding in taken:
-            holding.retry_at += started
-        self._renewed = started
+            claimed = await self._positions.claim(missing, start=self._options.start, tx=tx)
+        for partition in claimed:
+            partition.retry_at += started
+        self._renewed_at = started
         if unwanted or group.changed:
-            self._wakes.send(self._channel)
-        return taken
+            self._notifications.send(self._channel)
+        return claimed
 
-    async def _begin(self, taken: Sequence[OwnedPartition]) -> None:
-        if taken:
-            await self._reader.begin(taken)
-            self._held.update((holding.slot, holding) for holding in taken)
+    async def _begin(self, claimed: Sequence[OwnedPartition]) -> None:
+        if claimed:
+            await self._reader.begin(claimed)
+            self._held.update((partition.slot, partition) for partition in claimed)
 
     def _end(self, slots: Collection[TopicPartition]) -> None:
         for slot in slots:
@@ -168,20 +168,21 @@ class OwnedPartitions:
         if slots:
             self._reader.end(slots)
 
-    def _wanted(self, group: Group) -> set[TopicPartition]:
+    def _assigned(self, group: Group) -> set[TopicPartition]:
         owners: dict[TopicPartition, UUID] = {slot: owner for slot, owner in group.owners.items() if owner is not None}
-        shared = share(group.members, list(group.owners), owners)
+        shared = assign(group.members, list(group.owners), owners)
         return {slot for slot, owner in shared.items() if owner == self._positions.member}
 
-    def _free(self, wanted: set[TopicPartition]) -> list[TopicPartition]:
+    def _releasable(self, wanted: set[TopicPartition]) -> list[TopicPartition]:
         """Return partitions to release: none of their records is being processed, or HANDOVER has passed."""
         now = asyncio.get_running_loop().time()
         self._leaving = {slot: self._leaving.get(slot, now) for slot in self._held if slot not in wanted}
-        for slot, holding in self._held.items():
-            if holding.leaving and slot not in self._leaving and slot not in self._in_hand:
-                self._reader.rewind(holding, max(holding.retry_at - now, 0))  # it stays: deliver the skipped records
-            holding.leaving = slot in self._leaving
-        free = [slot for slot, since in self._leaving.items() if slot not in self._in_hand or now > since + HANDOVER]
+        for slot, partition in self._held.items():
+            if partition.leaving and slot not in self._leaving and slot not in self._in_process:
+                # It stays: deliver the skipped records.
+                self._reader.rewind(partition, max(partition.retry_at - now, 0))
+            partition.leaving = slot in self._leaving
+        free = [slot for slot, since in self._leaving.items() if slot not in self._in_process or now > since + HANDOVER]
         for slot in free:
             del self._leaving[slot]
         return free

@@ -14,7 +14,7 @@ from holdfast.bus.notifications import POLL
 from holdfast.postgres.listener import Wake
 
 LATER = 0.2  # seconds until a reader checks partitions whose records it knows already
-NAMED = 100  # maximum partitions in a hint: with more, it names none
+MAX_NAMED = 100  # maximum partitions in a hint: with more, it names none
 
 _HINT = re.compile(r"([0-9a-f]{0,32}):([0-9]{1,9}(?:,[0-9]{1,9})*)?", re.ASCII)
 
@@ -23,56 +23,56 @@ class Hint(NamedTuple):
     """The hint of a topic's wake-up: partitions (none means all), and the process whose readers know the records."""
 
     partitions: Sequence[int] = ()
-    teller: str = ""
+    sender: str = ""
 
     def __str__(self) -> str:
-        named = ",".join(map(str, self.partitions)) if len(self.partitions) <= NAMED else ""
-        said = f"{self.teller}:{named}"
-        return "" if said == ":" else said
+        named = ",".join(map(str, self.partitions)) if len(self.partitions) <= MAX_NAMED else ""
+        text = f"{self.sender}:{named}"
+        return "" if text == ":" else text
 
 
-def hint_of(said: str) -> Hint:
+def hint_of(text: str) -> Hint:
     """Parse a hint. Any other text means all partitions."""
-    found = _HINT.fullmatch(said)
+    found = _HINT.fullmatch(text)
     return Hint() if found is None else Hint(tuple(int(each) for each in (found[2] or "").split(",") if each), found[1])
 
 
 class ChangedPartitions:
     """The partitions that a reader has to check.
 
-    `channels` maps channels to topics. `teller` is the process from which the reader learns of records by other means.
+    `channels` maps channels to topics. `sender` is the process from which the reader learns of records by other means.
     """
 
-    def __init__(self, wake: Wake, channels: Mapping[str, str], *, teller: str = "") -> None:
+    def __init__(self, wake: Wake, channels: Mapping[str, str], *, sender: str = "") -> None:
         self._wake = wake
         self._channels = channels
-        self._teller = teller
+        self._sender = sender
         self._all = True
-        self._looked = 0.0  # when all partitions were checked, by the loop's clock
+        self._all_checked_at = 0.0  # when all partitions were checked, by the loop's clock
         self._slots: set[TopicPartition] = set()
         self._later: set[TopicPartition] = set()
         self._due = 0.0  # when to check those
 
-    def look(self) -> None:
+    def check_all(self) -> None:
         """Make the reader check all partitions."""
         self._all = True
         self._wake.set()
 
-    def looked(self) -> None:
+    def note_all_checked(self) -> None:
         """Note that the reader checks all partitions now."""
-        self._all, self._looked = False, asyncio.get_running_loop().time()
+        self._all, self._all_checked_at = False, asyncio.get_running_loop().time()
         self._slots, self._later = set(), set()
         self._wake.clear()
 
-    async def come(self, seconds: float) -> Collection[TopicPartition] | None:
+    async def wait_for_changes(self, seconds: float) -> Collection[TopicPartition] | None:
         """Wait for partitions that may have new records; None means all. Return an empty set after `seconds`."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while True:
             now = loop.time()
             self._read_hints(now)
-            if self._all or now >= self._looked + POLL:
-                self.looked()
+            if self._all or now >= self._all_checked_at + POLL:
+                self.note_all_checked()
                 return None
             if self._later and now >= self._due:
                 self._slots |= self._later
@@ -80,18 +80,18 @@ class ChangedPartitions:
                 found, self._slots = self._slots, set()
                 self._later -= found
                 return found
-            due = min(end, self._looked + POLL, *([self._due] if self._later else ()))
-            await _set(self._wake, due - now)
+            due = min(end, self._all_checked_at + POLL, *([self._due] if self._later else ()))
+            await _wait_until_set(self._wake, due - now)
 
     def _read_hints(self, now: float) -> None:
         if not self._wake.is_set():
             return
-        for channel, said in self._wake.payloads:
-            hint, topic = hint_of(said), self._channels.get(channel)
+        for channel, text in self._wake.payloads:
+            hint, topic = hint_of(text), self._channels.get(channel)
             slots = {TopicPartition(topic, number) for number in hint.partitions} if topic is not None else ()
             if not slots:
                 self._all = True
-            elif hint.teller and hint.teller == self._teller:
+            elif hint.sender and hint.sender == self._sender:
                 if not self._later:
                     self._due = now + LATER
                 self._later.update(slots)
@@ -101,7 +101,7 @@ class ChangedPartitions:
         self._wake.clear()
 
 
-async def _set(wake: asyncio.Event, seconds: float) -> None:
+async def _wait_until_set(wake: asyncio.Event, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             await wake.wait()

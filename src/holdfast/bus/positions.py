@@ -65,7 +65,7 @@ class Positions:
             [s.partition for s in slots],
             start == "end",
         )
-        return [_holding(row) for row in rows]
+        return [_owned_partition(row) for row in rows]
 
     async def release(self, epochs: Mapping[TopicPartition, int], *, tx: Transaction | None = None) -> None:
         """Release partitions, each if this member still owns it at this epoch."""
@@ -74,14 +74,14 @@ class Positions:
             columns = [s.topic for s in epochs], [s.partition for s in epochs], list(epochs.values())
             await within.run(sql("release_partitions"), self.group, self.member, *columns)
 
-    async def commit(self, holding: OwnedPartition, record: Record, *, tx: Transaction | None = None) -> None:
+    async def commit(self, partition: OwnedPartition, record: Record, *, tx: Transaction | None = None) -> None:
         """Commit everything up to and including `record`."""
         within = await self._database.within(tx)
         moved = await within.run(
-            sql("commit_position"), self.group, *holding.slot, self.member, record.epoch, *_after(record)
+            sql("commit_position"), self.group, *partition.slot, self.member, record.epoch, *_after(record)
         )
         if not moved:
-            raise partition_lost(holding.slot)
+            raise partition_lost(partition.slot)
 
     async def commit_all(self, records: Sequence[Record], *, tx: Transaction) -> None:
         """Commit everything up to and including each of these records, one per partition."""
@@ -91,19 +91,19 @@ class Positions:
         if await within.run(sql("commit_positions"), self.group, self.member, *columns) != len(records):
             raise partition_lost(TopicPartition(records[0].topic, records[0].partition))
 
-    async def pass_on_kafka(self, holdings: Sequence[OwnedPartition], places: Sequence[int]) -> None:
+    async def pass_on_kafka(self, partitions: Sequence[OwnedPartition], places: Sequence[int]) -> None:
         """Move positions on Kafka to offsets before which everything is done, for partitions still owned."""
-        rows = [(*h.slot, h.epoch, h.position, place) for h, place in zip(holdings, places, strict=True)]
+        rows = [(*p.slot, p.epoch, p.position, place) for p, place in zip(partitions, places, strict=True)]
         columns = [list(column) for column in zip(*rows, strict=True)]
         await self._database.run(sql("pass_on_kafka"), self.group, self.member, *columns)
 
-    async def fail(self, holding: OwnedPartition, record: Record, error: str, wait: timedelta) -> None:
+    async def fail(self, partition: OwnedPartition, record: Record, error: str, wait: timedelta) -> None:
         """Commit everything before `record`, and count a failed attempt at it."""
         position = record.position if record.foreign else record.offset
         moved = await self._database.run(
             sql("fail_record"),
             self.group,
-            *holding.slot,
+            *partition.slot,
             self.member,
             record.epoch,
             position,
@@ -112,24 +112,24 @@ class Positions:
             wait,
         )
         if not moved:
-            raise partition_lost(holding.slot)
+            raise partition_lost(partition.slot)
 
-    async def put_on_trial(self, holding: OwnedPartition) -> None:
+    async def put_on_trial(self, partition: OwnedPartition) -> None:
         """Put the next record on trial: it is delivered alone. If this consumer dies too, the record is the cause."""
-        if not await self._database.run(sql("try_record"), self.group, *holding.slot, self.member, holding.epoch):
-            raise partition_lost(holding.slot)
+        if not await self._database.run(sql("try_record"), self.group, *partition.slot, self.member, partition.epoch):
+            raise partition_lost(partition.slot)
 
-    async def bury(self, holding: OwnedPartition, record: Record, error: str, attempts: int) -> None:
+    async def bury(self, partition: OwnedPartition, record: Record, error: str, attempts: int) -> None:
         """Make the record a dead letter, and commit it."""
         async with self._database.transaction() as tx:
-            await self.commit(holding, record, tx=tx)
+            await self.commit(partition, record, tx=tx)
             await bury(tx, self.group, record, error, attempts)
 
     async def set_aside(self, record: Record, error: str) -> None:
         """Store an unreadable record as a dead letter, only once if it is delivered repeatedly."""
         await bury(self._database, self.group, record, error, 1)
 
-    async def redriven(self, slots: Mapping[TopicPartition, OwnedPartition]) -> list[Row]:
+    async def list_redriven(self, slots: Mapping[TopicPartition, OwnedPartition]) -> list[Row]:
         """Return the redriven dead letters of these partitions."""
         columns = [slot.topic for slot in slots], [slot.partition for slot in slots]
         return await self._database.all(sql("redriven"), self.group, *columns)
@@ -177,12 +177,12 @@ def _error(error: str) -> str:
     return store(error[:MAX_ERROR])
 
 
-def _holding(row: Row) -> OwnedPartition:
+def _owned_partition(row: Row) -> OwnedPartition:
     position, broker = cast(int, row["position"]), cast("int | None", row["broker_position"])
     slot = TopicPartition(row["topic"], row["partition"])
     attempts, since = row["attempts"], row["failing_since"]
-    holding = OwnedPartition(
+    partition = OwnedPartition(
         slot, row["epoch"], position, position, broker, attempts, since, row["deaths"], row["on_trial"]
     )
-    holding.retry_at = row["wait"]
-    return holding
+    partition.retry_at = row["wait"]
+    return partition

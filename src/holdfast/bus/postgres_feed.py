@@ -36,35 +36,35 @@ async def fetch(database: Database, starts: Mapping[TopicPartition, int], *, mos
 class Pages:
     """Reads the next records of partitions in bounded pages."""
 
-    def __init__(self, database: Database, reading: FeedOptions) -> None:
+    def __init__(self, database: Database, options: FeedOptions) -> None:
         self._database = database
-        self._reading = reading
+        self._options = options
         self.read_all = False  # whether the last page reached the end of its partitions
 
-    async def next(self, holdings: Sequence[OwnedPartition]) -> list[tuple[OwnedPartition, Record]]:
+    async def next(self, partitions: Sequence[OwnedPartition]) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records of these partitions."""
         now = asyncio.get_running_loop().time()
-        ready = {h.slot: h for h in holdings if not h.leaving and h.retry_at <= now}
+        ready = {p.slot: p for p in partitions if not p.leaving and p.retry_at <= now}
         if not ready:
             self.read_all = True
             return []
         self.read_all = False
-        generations = {slot: h.generation for slot, h in ready.items()}
-        reading, starts = self._reading, {slot: h.next for slot, h in ready.items()}
-        rows = await fetch(self._database, starts, most=reading.batch, most_bytes=reading.batch_bytes)
-        for slot, holding in ready.items():
-            if holding.generation == generations[slot]:
-                holding.retry_at = 0.0
+        generations = {slot: p.generation for slot, p in ready.items()}
+        options, starts = self._options, {slot: p.next for slot, p in ready.items()}
+        rows = await fetch(self._database, starts, most=options.batch, most_bytes=options.batch_bytes)
+        for slot, partition in ready.items():
+            if partition.generation == generations[slot]:
+                partition.retry_at = 0.0
         records: list[tuple[OwnedPartition, Record]] = []
         for row in rows:
-            holding = ready[TopicPartition(row["topic"], row["partition"])]
-            if holding.generation == generations[holding.slot]:
-                records.append((holding, record_of(row, epoch=holding.epoch)))
-                holding.next = row["offset"] + 1
+            partition = ready[TopicPartition(row["topic"], row["partition"])]
+            if partition.generation == generations[partition.slot]:
+                records.append((partition, record_of(row, epoch=partition.epoch)))
+                partition.next = row["offset"] + 1
         ends = {TopicPartition(row["topic"], row["partition"]): row["ends"] for row in rows}
         self.read_all = (
-            len(rows) < reading.batch
-            and sum(row["bytes"] for row in rows) < reading.batch_bytes
+            len(rows) < options.batch
+            and sum(row["bytes"] for row in rows) < options.batch_bytes
             and all(ready[slot].next >= end for slot, end in ends.items())
         )
         return records
@@ -73,55 +73,55 @@ class Pages:
 class NewRecords:
     """Reads new records, only from partitions that may have some."""
 
-    def __init__(self, database: Database, reading: FeedOptions, listen: Listen, *, process: str) -> None:
+    def __init__(self, database: Database, options: FeedOptions, listen: Listen, *, process: str) -> None:
         self._database = database
-        self._pages = Pages(database, reading)
-        self._reading = reading
+        self._pages = Pages(database, options)
+        self._options = options
         self._listen = listen
-        self._teller = process if reading.known_locally else ""
+        self._sender = process if options.known_locally else ""
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[Self]:
         """Listen for wake-ups inside the context."""
         tenant = await self._database.tenant()
-        channels = {topic_channel(tenant, topic): topic for topic in self._reading.topics}
+        channels = {topic_channel(tenant, topic): topic for topic in self._options.topics}
         async with self._listen(*channels) as wake:
-            self._news = ChangedPartitions(wake, channels, teller=self._teller)
+            self._changed = ChangedPartitions(wake, channels, sender=self._sender)
             yield self
 
-    def again(self) -> None:
+    def check_again(self) -> None:
         """Make the next `take` check all partitions without waiting."""
         self._pages.read_all = False
-        self._news.look()
+        self._changed.check_all()
 
     async def take(
         self, held: Mapping[TopicPartition, OwnedPartition], wait: float
     ) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records, or an empty list if none arrive within `wait` seconds."""
-        news: Collection[TopicPartition] | None = None
+        changed: Collection[TopicPartition] | None = None
         if self._pages.read_all:
             now = asyncio.get_running_loop().time()
-            due = [max(h.retry_at - now, 0) for h in held.values() if h.retry_at and not h.leaving]
-            news = await self._news.come(min([wait, *due]))
+            due = [max(p.retry_at - now, 0) for p in held.values() if p.retry_at and not p.leaving]
+            changed = await self._changed.wait_for_changes(min([wait, *due]))
         else:
-            self._news.looked()
-        return await self._pages.next([h for h in held.values() if news is None or h.retry_at or h.slot in news])
+            self._changed.note_all_checked()
+        return await self._pages.next([p for p in held.values() if changed is None or p.retry_at or p.slot in changed])
 
 
 class PostgresFeed:
     """The partitions that a group member owns, and their records."""
 
     def __init__(
-        self, database: Database, group: str, reading: FeedOptions, listen: Listen, wakes: Notifications
+        self, database: Database, group: str, options: FeedOptions, listen: Listen, notifications: Notifications
     ) -> None:
         self.positions = Positions(database, group, uuid7())
-        self._looking = NewRecords(database, reading, listen, process=wakes.name)
-        self._partitions = OwnedPartitions(database, self.positions, reading, listen, wakes, self)
+        self._new_records = NewRecords(database, options, listen, process=notifications.name)
+        self._partitions = OwnedPartitions(database, self.positions, options, listen, notifications, self)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._looking.listening())
+            await stack.enter_async_context(self._new_records.listening())
             await stack.enter_async_context(self._partitions)
             self._stack = stack.pop_all()
         return self
@@ -130,58 +130,58 @@ class PostgresFeed:
         await self._stack.aclose()
 
     @property
-    def holdings(self) -> Mapping[TopicPartition, OwnedPartition]:
+    def partitions(self) -> Mapping[TopicPartition, OwnedPartition]:
         """The owned partitions."""
         return self._partitions.held
 
     async def take(self, wait: float) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records, or an empty list if none arrive within `wait` seconds."""
-        return await self._looking.take(self._partitions.held, wait)
+        return await self._new_records.take(self._partitions.held, wait)
 
-    def rewind(self, holding: OwnedPartition, wait: float) -> None:
-        """Deliver again from the holding's position, after `wait` seconds."""
-        holding.generation += 1
-        holding.next = holding.position
-        holding.retry_at = asyncio.get_running_loop().time() + wait
-        self._looking.again()
+    def rewind(self, partition: OwnedPartition, wait: float) -> None:
+        """Deliver again from the partition's position, after `wait` seconds."""
+        partition.generation += 1
+        partition.next = partition.position
+        partition.retry_at = asyncio.get_running_loop().time() + wait
+        self._new_records.check_again()
 
-    def lose(self, holding: OwnedPartition) -> None:
+    def lose(self, partition: OwnedPartition) -> None:
         """Stop reading a partition that another consumer may own."""
-        self._partitions.lose(holding)
+        self._partitions.lose(partition)
 
-    def hold(self, slots: set[TopicPartition]) -> None:
+    def mark_in_process(self, slots: set[TopicPartition]) -> None:
         """Set the partitions whose records are being processed."""
-        self._partitions.hold(slots)
+        self._partitions.mark_in_process(slots)
 
     # The `Reader` protocol of `OwnedPartitions`.
 
-    async def begin(self, holdings: Sequence[OwnedPartition]) -> None:
+    async def begin(self, partitions: Sequence[OwnedPartition]) -> None:
         """Make the next `take` check all partitions."""
-        self._looking.again()
+        self._new_records.check_again()
 
     def end(self, slots: Collection[TopicPartition]) -> None:
         """Do nothing: only owned partitions are read."""
 
-    async def renewed(self) -> None:
+    async def on_renewed(self) -> None:
         """Do nothing."""
 
 
 class GrouplessFeed:
     """The records of some topics without a group: each reader gets all of them, and no position is stored."""
 
-    def __init__(self, database: Database, reading: FeedOptions, listen: Listen, wakes: Notifications) -> None:
+    def __init__(self, database: Database, options: FeedOptions, listen: Listen, notifications: Notifications) -> None:
         self._database = database
-        self._reading = reading
-        self._looking = NewRecords(database, reading, listen, process=wakes.name)
+        self._options = options
+        self._new_records = NewRecords(database, options, listen, process=notifications.name)
         self._stack = AsyncExitStack()
         self._held: dict[TopicPartition, OwnedPartition] = {}
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._looking.listening())
-            for row in await self._database.all(sql("ends"), list(self._reading.topics)):
+            await stack.enter_async_context(self._new_records.listening())
+            for row in await self._database.all(sql("ends"), list(self._options.topics)):
                 slot = TopicPartition(row["topic"], row["partition"])
-                start = row["next_offset"] if self._reading.start == "end" else 0
+                start = row["next_offset"] if self._options.start == "end" else 0
                 self._held[slot] = OwnedPartition(slot, 0, start, start, None, 0, None)
             self._stack = stack.pop_all()
         return self
@@ -190,19 +190,19 @@ class GrouplessFeed:
         await self._stack.aclose()
 
     @property
-    def holdings(self) -> Mapping[TopicPartition, OwnedPartition]:
+    def partitions(self) -> Mapping[TopicPartition, OwnedPartition]:
         """All partitions of the topics."""
         return self._held
 
     async def take(self, wait: float) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records, or an empty list if none arrive within `wait` seconds."""
-        return await self._looking.take(self._held, wait)
+        return await self._new_records.take(self._held, wait)
 
-    def rewind(self, holding: OwnedPartition, wait: float) -> None:
+    def rewind(self, partition: OwnedPartition, wait: float) -> None:
         """Do nothing: nothing is delivered again."""
 
-    def lose(self, holding: OwnedPartition) -> None:
+    def lose(self, partition: OwnedPartition) -> None:
         """Do nothing: partitions have no other owner."""
 
-    def hold(self, slots: set[TopicPartition]) -> None:
+    def mark_in_process(self, slots: set[TopicPartition]) -> None:
         """Do nothing: no other consumer waits for these partitions."""

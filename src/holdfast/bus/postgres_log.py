@@ -42,11 +42,11 @@ class GroupFeed(Feed, Protocol):
 class PostgresLog:
     """Publishes and reads the records of one tenant."""
 
-    def __init__(self, database: Database, settings: BusSettings, listen: Listen, wakes: Notifications) -> None:
+    def __init__(self, database: Database, settings: BusSettings, listen: Listen, notifications: Notifications) -> None:
         self._database = database
         self._settings = settings
         self._listen = listen
-        self._wakes = wakes
+        self._notifications = notifications
         self._topics = Topics(database, settings.partitions)
         self._numbers: dict[str, tuple[int, float]] = {}  # of partitions, and when the cache entry expires
         self._writer = Batcher(self._write, size=lambda draft: draft.bytes)
@@ -74,16 +74,16 @@ class PostgresLog:
         In a transaction, publish last: other producers of the same partition wait for the commit.
         """
         limit = self._settings.max_record_bytes
-        given = draft(topic_name(topic), value, key=key, headers=headers, id=id, max_bytes=limit)
+        record = draft(topic_name(topic), value, key=key, headers=headers, id=id, max_bytes=limit)
         if tx is None:
-            row = await self._writer(given)
+            row = await self._writer(record)
         else:
             within = await self._database.within(tx)
-            row = cast(Row, await within.one(sql("publish"), *given.stored))
+            row = cast(Row, await within.one(sql("publish"), *record.columns))
             if row["offset"] is None:
                 raise unknown_topic(topic)
-            await self._tell({topic: [row["partition"]]}, tx=tx)
-        return Record(topic, row["partition"], row["offset"], key, given.id, loads(given.headers), value, row["at"])
+            await self._wake_readers({topic: [row["partition"]]}, tx=tx)
+        return Record(topic, row["partition"], row["offset"], key, record.id, loads(record.headers), value, row["at"])
 
     @asynccontextmanager
     async def subscribe(
@@ -106,13 +106,13 @@ class PostgresLog:
         limits = RetryLimits(settings.max_attempts, timedelta(seconds=settings.max_failing))
         lease = timedelta(seconds=settings.lease)
         if group is None:
-            reading = FeedOptions(names, start or "end", settings.batch, settings.batch_bytes, lease, known_locally)
-            async with GrouplessFeed(self._database, reading, self._listen, self._wakes) as feed:
+            options = FeedOptions(names, start or "end", settings.batch, settings.batch_bytes, lease, known_locally)
+            async with GrouplessFeed(self._database, options, self._listen, self._notifications) as feed:
                 with closing(Subscription(self._database, feed, None, limits)) as subscription:
                     yield subscription
             return
-        reading = FeedOptions(names, start or "start", settings.batch, settings.batch_bytes, lease, known_locally)
-        async with await self._feed(group_name(group), reading) as feed:
+        options = FeedOptions(names, start or "start", settings.batch, settings.batch_bytes, lease, known_locally)
+        async with await self._feed(group_name(group), options) as feed:
             with closing(Subscription(self._database, feed, feed.positions, limits)) as subscription:
                 yield subscription
 
@@ -179,17 +179,17 @@ class PostgresLog:
         self, *topics: str, keys: Collection[str] = (), known_locally: bool = False, tx: Transaction | None = None
     ) -> None:
         """Wake the readers of these topics, now or when `tx` commits. Needed after publishing by an SQL function."""
-        named = {topic: await self._partitions(topic, keys, tx) for topic in topics}
-        await self._tell(named, known_locally=known_locally, tx=tx)
+        changed = {topic: await self._partitions(topic, keys, tx) for topic in topics}
+        await self._wake_readers(changed, known_locally=known_locally, tx=tx)
 
-    async def _tell(
-        self, named: Mapping[str, Collection[int]], *, known_locally: bool = False, tx: Transaction | None = None
+    async def _wake_readers(
+        self, changed: Mapping[str, Collection[int]], *, known_locally: bool = False, tx: Transaction | None = None
     ) -> None:
         """Wake the readers of topics, and name the partitions that have new records."""
         tenant = await self._database.tenant()
-        teller = self._wakes.name if known_locally else ""
-        for topic, partitions in named.items():
-            self._wakes.send(topic_channel(tenant, topic), said=str(Hint(sorted(partitions), teller)), tx=tx)
+        sender = self._notifications.name if known_locally else ""
+        for topic, partitions in changed.items():
+            self._notifications.send(topic_channel(tenant, topic), hint=str(Hint(sorted(partitions), sender)), tx=tx)
 
     async def _partitions(self, topic: str, keys: Collection[str], tx: Transaction | None) -> set[int]:
         """Return the partitions of records with these keys. An empty set means all partitions, or an unknown topic."""
@@ -203,28 +203,28 @@ class PostgresLog:
             self._numbers[topic] = (number, now + KNOWN_FOR)
         return {hash_of(key) % number for key in keys} if number else set()
 
-    async def _feed(self, group: str, reading: FeedOptions) -> GroupFeed:
-        return PostgresFeed(self._database, group, reading, self._listen, self._wakes)
+    async def _feed(self, group: str, options: FeedOptions) -> GroupFeed:
+        return PostgresFeed(self._database, group, options, self._listen, self._notifications)
 
     async def _write(self, drafts: Sequence[RecordDraft]) -> list[Row | Exception]:
         """Publish the records of many producers in one commit. A record with an unknown topic fails alone."""
         if len(drafts) == 1:
             return [await self._write_one(drafts[0])]
-        columns = [list(column) for column in zip(*(one.stored for one in drafts), strict=True)]
+        columns = [list(column) for column in zip(*(one.columns for one in drafts), strict=True)]
         rows: defaultdict[tuple[str, UUID], deque[Row]] = defaultdict(deque)
-        named: defaultdict[str, set[int]] = defaultdict(set)
+        changed: defaultdict[str, set[int]] = defaultdict(set)
         for row in await self._database.all(sql("publish_all"), *columns):
             rows[row["topic"], row["id"]].append(row)
-            named[row["topic"]].add(row["partition"])
-        await self._tell(named)
+            changed[row["topic"]].add(row["partition"])
+        await self._wake_readers(changed)
         own = [rows[one.topic, one.id] for one in drafts]  # several records may have the same id
         return [found.popleft() if found else unknown_topic(one.topic) for one, found in zip(drafts, own, strict=True)]
 
-    async def _write_one(self, given: RecordDraft) -> Row | Exception:
-        row = cast(Row, await self._database.one(sql("publish"), *given.stored))
+    async def _write_one(self, record: RecordDraft) -> Row | Exception:
+        row = cast(Row, await self._database.one(sql("publish"), *record.columns))
         if row["offset"] is None:
-            return unknown_topic(given.topic)
-        await self._tell({given.topic: [row["partition"]]})
+            return unknown_topic(record.topic)
+        await self._wake_readers({record.topic: [row["partition"]]})
         return row
 
     async def _starts(

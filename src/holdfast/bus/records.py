@@ -56,7 +56,7 @@ class RecordDraft(msgspec.Struct, frozen=True, gc=False):
     bytes: int
 
     @property
-    def stored(self) -> tuple[object, ...]:
+    def columns(self) -> tuple[object, ...]:
         """The arguments of `holdfast.publish` after the tenant."""
         return self.topic, self.hash, self.key, self.id, self.headers, self.value, self.bytes
 
@@ -81,8 +81,8 @@ def draft(
         raise InvalidInput(
             "the id of the record is invalid", why=f"it is a {type(id).__name__}, not a UUID", next="Pass a UUID."
         )
-    told = {CONTENT_TYPE: JSON_TYPE, **_headers(headers or {})}
-    body, head = dumps(value), dumps(told)
+    all_headers = {CONTENT_TYPE: JSON_TYPE, **_check_headers(headers or {})}
+    body, head = dumps(value), dumps(all_headers)
     stored_key = None if key is None else store(key)
     size = len(body.encode()) + len(head.encode()) + len((stored_key or "").encode()) + ENVELOPE
     if size > max_bytes:
@@ -120,7 +120,7 @@ def record_of(row: Row, *, dead_letter: UUID | None = None, epoch: int = 0) -> R
     )
 
 
-def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     if not isinstance(headers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("the headers of the record are invalid", why="they are not a mapping", next="Pass a dict.")
     for name, value in cast(Mapping[object, object], headers).items():

@@ -46,9 +46,9 @@ class Replay:
 
         The partitions that have records share the limit. With a small limit, a page skips some of them at random.
         """
-        known = await self._topics.partitions(topic)
+        count = await self._topics.partitions(topic)
         for partition in start:
-            _check(topic, partition, known)
+            _check_partition(topic, partition, count)
         columns = [topic] * len(start), list(start), list(start.values())
         rows = await self._database.all(sql("fetch"), *columns, limit, self._settings.batch_bytes)
         return ReplayPage(
@@ -63,10 +63,10 @@ class Replay:
         return ReplayPage([record_of(row) for row in rows], ends)
 
     async def _partitions(self, topic: str, partition: int | None) -> list[int]:
-        known = await self._topics.partitions(topic)
+        count = await self._topics.partitions(topic)
         if partition is None:
-            return list(range(known))
-        _check(topic, partition, known)
+            return list(range(count))
+        _check_partition(topic, partition, count)
         return [partition]
 
     async def _offsets(self, topic: str, partitions: list[int], at: datetime | None) -> dict[int, int]:
@@ -74,6 +74,6 @@ class Replay:
         return {row["partition"]: row["offset"] for row in sorted(rows, key=lambda row: row["partition"])}
 
 
-def _check(topic: str, partition: int, known: int) -> None:
-    if not 0 <= partition < known:
-        raise InvalidInput(f"the topic {topic} has no partition {partition}", next=f"Use 0 to {known - 1}.")
+def _check_partition(topic: str, partition: int, count: int) -> None:
+    if not 0 <= partition < count:
+        raise InvalidInput(f"the topic {topic} has no partition {partition}", next=f"Use 0 to {count - 1}.")

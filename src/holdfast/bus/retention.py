@@ -48,7 +48,7 @@ class Retention(PeriodicJob):
     async def step(self) -> float | None:
         """Create and drop daily partitions."""
         async with self._owner() as owner:
-            tended = await tend(owner, self._settings)
-        if tended.dropped:
-            log.info("dropped %d days of the log", tended.dropped)
-        return SOON if tended.skipped else None
+            report = await tend(owner, self._settings)
+        if report.dropped:
+            log.info("dropped %d days of the log", report.dropped)
+        return SOON if report.skipped else None

@@ -38,7 +38,7 @@ class Feed(Protocol):
     """The source of a subscription's records. It owns partitions and reads them in order."""
 
     @property
-    def holdings(self) -> Mapping[TopicPartition, OwnedPartition]:
+    def partitions(self) -> Mapping[TopicPartition, OwnedPartition]:
         """The owned partitions."""
         ...
 
@@ -46,20 +46,20 @@ class Feed(Protocol):
         """Return the next records, a bounded number, or an empty list if none arrive within `wait` seconds."""
         ...
 
-    def rewind(self, holding: OwnedPartition, wait: float) -> None:
-        """Deliver again from the holding's position, after `wait` seconds."""
+    def rewind(self, partition: OwnedPartition, wait: float) -> None:
+        """Deliver again from the partition's position, after `wait` seconds."""
         ...
 
-    def lose(self, holding: OwnedPartition) -> None:
+    def lose(self, partition: OwnedPartition) -> None:
         """Stop reading a partition that another consumer may own."""
         ...
 
-    def hold(self, slots: set[TopicPartition]) -> None:
+    def mark_in_process(self, slots: set[TopicPartition]) -> None:
         """Set the partitions whose records are being processed."""
         ...
 
 
-Buffered = tuple[OwnedPartition, int, Record]  # with the generation of the holding at the fetch
+BufferedRecord = tuple[OwnedPartition, int, Record]  # with the generation of the partition at the fetch
 Place = tuple[str, int, int, bool, UUID | None]  # identifies a record
 
 
@@ -78,10 +78,10 @@ class Subscription:
         self._feed = feed
         self._positions = positions
         self._limits = limits
-        self._buffer: deque[Buffered] = deque()
+        self._buffer: deque[BufferedRecord] = deque()
         self._turns: WeakValueDictionary[TopicPartition, asyncio.Lock] = WeakValueDictionary()  # held by `handle` calls
-        self._handled: dict[Place, Transaction] = {}  # records in `handle`, each with its transaction
-        self._moved: set[Place] = set()  # those that are already committed in that transaction
+        self._transactions: dict[Place, Transaction] = {}  # records in `handle`, each with its transaction
+        self._committed: set[Place] = set()  # those that are already committed in that transaction
         self._checked_at = 0.0
         self._closed = False
 
@@ -99,11 +99,11 @@ class Subscription:
         """Return the next records, all that are available up to `most`. Wait until there is at least one."""
         if most < 1:
             raise InvalidInput(f"the batch size is {most}", next="Use at least 1.")
-        self._feed.hold(set())
+        self._feed.mark_in_process(set())
         while True:
             self._check_open()
-            records = self._ready(most)
-            self._feed.hold(
+            records = self._take_ready(most)
+            self._feed.mark_in_process(
                 {TopicPartition(record.topic, record.partition) for record in records if not record.dead_letter}
             )
             try:
@@ -122,13 +122,13 @@ class Subscription:
         Raise Busy if another consumer owns a partition by now, so that `tx` does not commit either.
         """
         positions = self._group()
-        if any(self._handled.get(_place(record), tx) is not tx for record in records):
+        if any(self._transactions.get(_place(record), tx) is not tx for record in records):
             raise InvalidInput(
                 "the record is being handled",
                 why="`handle` commits its position in the same transaction as the effect",
                 next="Remove this commit: `handle` commits the record.",
             )
-        records = tuple(record for record in records if _place(record) not in self._moved)
+        records = tuple(record for record in records if _place(record) not in self._committed)
         for record in records:
             if record.dead_letter is not None:
                 await positions.settle(record, tx=tx)
@@ -138,10 +138,10 @@ class Subscription:
         for record in last.values():
             self._check_not_committed(record)
         try:
-            holdings = {slot: self._holding(record) for slot, record in last.items()}
+            partitions = {slot: self._partition_of(record) for slot, record in last.items()}
             if len(last) == 1:
                 ((slot, record),) = last.items()
-                await positions.commit(holdings[slot], record, tx=tx)
+                await positions.commit(partitions[slot], record, tx=tx)
             elif last and tx is None:
                 async with self._database.transaction() as own:
                     await positions.commit_all(list(last.values()), tx=own)
@@ -151,12 +151,12 @@ class Subscription:
             for record in last.values():  # none of them is committed
                 self._lose(record)
             raise
-        self._moved.update(place for place in map(_place, records) if place in self._handled)
+        self._committed.update(place for place in map(_place, records) if place in self._transactions)
         for slot, record in last.items():
             if tx is None:
-                _move(holdings[slot], record)
+                _move(partitions[slot], record)
             else:
-                tx.after_commit.append(partial(_move, holdings[slot], record))
+                tx.after_commit.append(partial(_move, partitions[slot], record))
 
     async def fail(self, record: Record, error: BaseException | str) -> None:
         """Count a failed attempt. The record is delivered again after a back-off, and finally becomes a dead letter.
@@ -164,32 +164,32 @@ class Subscription:
         Its partition waits meanwhile. The records before it in the partition are committed.
         """
         positions = self._group()
-        told = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         if record.dead_letter is not None:
-            await positions.fail_again(record, told)
+            await positions.fail_again(record, message)
             return
-        holding = self._holding(record)
+        partition = self._partition_of(record)
         now = await self._database.now()
-        known = holding.failing_since if _is_at(holding, record) else None
-        attempts = (holding.attempts if _is_at(holding, record) else 0) + 1
+        known = partition.failing_since if _is_at(partition, record) else None
+        attempts = (partition.attempts if _is_at(partition, record) else 0) + 1
         limits = self._limits
         try:
             if is_hopeless(
                 attempts, now - (known or now), max_attempts=limits.max_attempts, max_failing=limits.max_failing
             ):
-                await self._bury(holding, record, told, attempts)
+                await self._bury(partition, record, message, attempts)
                 return
             wait = wait_before(attempts)
-            await positions.fail(holding, record, told, wait)
+            await positions.fail(partition, record, message, wait)
         except Busy:
             self._lose(record)
             raise
-        holding.position = record.position if record.foreign else record.offset
+        partition.position = record.position if record.foreign else record.offset
         if record.broker_offset is not None:
-            holding.broker_position = record.broker_offset
-        holding.attempts, holding.failing_since = attempts, known or now
-        holding.deaths, holding.on_trial = 0, False
-        self._feed.rewind(holding, wait.total_seconds())
+            partition.broker_position = record.broker_offset
+        partition.attempts, partition.failing_since = attempts, known or now
+        partition.deaths, partition.on_trial = 0, False
+        self._feed.rewind(partition, wait.total_seconds())
 
     @asynccontextmanager
     async def handle(self, record: Record) -> AsyncGenerator[Transaction]:
@@ -203,7 +203,7 @@ class Subscription:
             # In order of arrival: a commit includes all records before it in the partition.
             async with self._turns.setdefault(TopicPartition(record.topic, record.partition), asyncio.Lock()):
                 stack = AsyncExitStack()
-                tx = self._handled[_place(record)] = await self._begin(stack, record)
+                tx = self._transactions[_place(record)] = await self._begin(stack, record)
                 try:
                     async with stack:
                         yield tx
@@ -211,14 +211,14 @@ class Subscription:
                 except Exception as error:
                     traced = not isinstance(error, HoldfastError)  # its message says what is wrong
                     log.warning("an attempt at %s failed: %.500r", _describe(record), error, exc_info=traced)
-                    del self._handled[_place(record)]
+                    del self._transactions[_place(record)]
                     await self._count_failure(record, error)
         except BaseException:  # cancelled: not a failed attempt, but the record is not done either
             self._deliver_again(record)
             raise
         finally:
-            self._handled.pop(_place(record), None)
-            self._moved.discard(_place(record))
+            self._transactions.pop(_place(record), None)
+            self._committed.discard(_place(record))
 
     async def _begin(self, stack: AsyncExitStack, record: Record) -> Transaction:
         """Open a transaction. If the database is unavailable, wait for it: that is no failed attempt at the record."""
@@ -234,22 +234,22 @@ class Subscription:
             await self.fail(record, error)
         except Busy:
             log.info("%s will be delivered again, here or to another consumer", _describe(record))
-        except (Unavailable, Overloaded) as away:
-            log.warning("could not count the attempt at %s; it will be repeated: %s", _describe(record), away)
+        except (Unavailable, Overloaded) as unavailable:
+            log.warning("could not count the attempt at %s; it will be repeated: %s", _describe(record), unavailable)
             self._deliver_again(record, POLL)
 
     def _deliver_again(self, record: Record, wait: float = 0) -> None:
-        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
-        if holding is not None and record.dead_letter is None and holding.generation == record.generation:
-            self._feed.rewind(holding, wait)
+        partition = self._feed.partitions.get(TopicPartition(record.topic, record.partition))
+        if partition is not None and record.dead_letter is None and partition.generation == record.generation:
+            self._feed.rewind(partition, wait)
 
-    def _ready(self, most: int) -> list[Record]:
+    def _take_ready(self, most: int) -> list[Record]:
         """Return the first buffered records to deliver together. A suspect is returned alone and stays buffered."""
         records: list[Record] = []
         while self._buffer and len(records) < most:
-            holding, generation, record = self._buffer[0]
+            partition, generation, record = self._buffer[0]
             redriven = record.dead_letter is not None
-            if redriven or self._is_next(holding, generation, record):
+            if redriven or self._is_next(partition, generation, record):
                 suspect = self._is_suspect(record)
                 if records and (suspect or redriven != (records[0].dead_letter is not None)):
                     break
@@ -259,20 +259,24 @@ class Subscription:
             self._buffer.popleft()
         return records
 
-    def _is_next(self, holding: OwnedPartition, generation: int, record: Record) -> bool:
+    def _is_next(self, partition: OwnedPartition, generation: int, record: Record) -> bool:
         """Whether the partition is still ours and not rewound since the record was read, and the record is not done."""
-        if self._feed.holdings.get(holding.slot) is not holding or holding.leaving or generation != holding.generation:
+        if (
+            self._feed.partitions.get(partition.slot) is not partition
+            or partition.leaving
+            or generation != partition.generation
+        ):
             return False
         if record.foreign:
-            return holding.broker_position is None or cast(int, record.broker_offset) >= holding.broker_position
-        return record.offset >= holding.position
+            return partition.broker_position is None or cast(int, record.broker_offset) >= partition.broker_position
+        return record.offset >= partition.position
 
     def _is_suspect(self, record: Record) -> bool:
         """Whether the record is next in a partition where so many consumers died that it may be the cause."""
-        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
-        if holding is None or holding.deaths < self._limits.max_attempts or record.dead_letter is not None:
+        partition = self._feed.partitions.get(TopicPartition(record.topic, record.partition))
+        if partition is None or partition.deaths < self._limits.max_attempts or record.dead_letter is not None:
             return False
-        return _is_at(holding, record)
+        return _is_at(partition, record)
 
     async def _examine(self, records: Sequence[Record]) -> list[Record]:
         """Return the dead letters that are still to be redelivered, or the suspect if it gets one more trial."""
@@ -281,53 +285,53 @@ class Subscription:
             return [record for record in records if record.dead_letter in taken]
         (record,) = records
         try:
-            holding = self._holding(record)
-            if holding.on_trial:
-                await self._bury(holding, record, "its consumers stopped responding", holding.deaths)
+            partition = self._partition_of(record)
+            if partition.on_trial:
+                await self._bury(partition, record, "its consumers stopped responding", partition.deaths)
                 return []
-            await self._group().put_on_trial(holding)
+            await self._group().put_on_trial(partition)
         except Busy:
             self._lose(record)
             return []
-        holding.on_trial = True
+        partition.on_trial = True
         self._buffer.popleft()
         return [record]
 
     def _lose(self, record: Record) -> None:
         """Stop reading a partition that another consumer may own. Its records are delivered again, here or there."""
-        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
-        if holding is not None and (holding.epoch, holding.generation) == (record.epoch, record.generation):
-            self._feed.lose(holding)
+        partition = self._feed.partitions.get(TopicPartition(record.topic, record.partition))
+        if partition is not None and (partition.epoch, partition.generation) == (record.epoch, record.generation):
+            self._feed.lose(partition)
 
-    async def _bury(self, holding: OwnedPartition, record: Record, error: str, attempts: int) -> None:
+    async def _bury(self, partition: OwnedPartition, record: Record, error: str, attempts: int) -> None:
         log.warning("%s is a dead letter after %d attempts: %.500r", _describe(record), attempts, error)
-        await self._group().bury(holding, record, error, attempts)
-        _move(holding, record)
+        await self._group().bury(partition, record, error, attempts)
+        _move(partition, record)
 
     async def _fill(self) -> None:
         if self._positions is not None:
             await self._look_for_redriven(self._positions)
         if not self._buffer:
-            for holding, record in await self._feed.take(POLL):
-                if holding.generation:
-                    force_setattr(record, "generation", holding.generation)
-                self._buffer.append((holding, holding.generation, record))
+            for partition, record in await self._feed.take(POLL):
+                if partition.generation:
+                    force_setattr(record, "generation", partition.generation)
+                self._buffer.append((partition, partition.generation, record))
 
     async def _look_for_redriven(self, positions: Positions) -> None:
         now = asyncio.get_running_loop().time()
-        holdings = dict(self._feed.holdings)
-        if now < self._checked_at + POLL or not holdings:
+        partitions = dict(self._feed.partitions)
+        if now < self._checked_at + POLL or not partitions:
             return
         self._checked_at = now
-        for row in await positions.redriven(holdings):
-            holding = holdings[TopicPartition(row["topic"], row["partition"])]
-            self._buffer.append((holding, holding.generation, record_of(row, dead_letter=row["dead_letter"])))
+        for row in await positions.list_redriven(partitions):
+            partition = partitions[TopicPartition(row["topic"], row["partition"])]
+            self._buffer.append((partition, partition.generation, record_of(row, dead_letter=row["dead_letter"])))
 
     def _check_not_committed(self, record: Record) -> None:
-        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
-        if holding is None or holding.epoch != record.epoch or record.foreign:
+        partition = self._feed.partitions.get(TopicPartition(record.topic, record.partition))
+        if partition is None or partition.epoch != record.epoch or record.foreign:
             return
-        if record.offset < holding.position:
+        if record.offset < partition.position:
             raise Busy(f"{_describe(record)} is already committed", next="Continue with the next one.")
 
     def _check_open(self) -> None:
@@ -339,31 +343,31 @@ class Subscription:
             raise InvalidInput("the subscription cannot commit", why="it has no group", next="Subscribe with a group.")
         return self._positions
 
-    def _holding(self, record: Record) -> OwnedPartition:
-        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
-        if holding is None or holding.epoch != record.epoch:
+    def _partition_of(self, record: Record) -> OwnedPartition:
+        partition = self._feed.partitions.get(TopicPartition(record.topic, record.partition))
+        if partition is None or partition.epoch != record.epoch:
             raise partition_lost(TopicPartition(record.topic, record.partition))
-        if holding.generation != record.generation:
+        if partition.generation != record.generation:
             raise Busy(
                 f"{_describe(record)} cannot be committed now",
                 why="an attempt at this record, or at an earlier one in its partition, has failed",
                 next="Skip it: it will be delivered again, in order.",
             )
-        return holding
+        return partition
 
 
-def _is_at(holding: OwnedPartition, record: Record) -> bool:
+def _is_at(partition: OwnedPartition, record: Record) -> bool:
     """Whether the counted attempts are those of this record."""
     if record.broker_offset is not None and record.foreign:
-        return holding.broker_position == record.broker_offset
-    return holding.position == record.offset
+        return partition.broker_position == record.broker_offset
+    return partition.position == record.offset
 
 
-def _move(holding: OwnedPartition, record: Record) -> None:
-    holding.position = max(holding.position, record.position if record.foreign else record.offset + 1)
+def _move(partition: OwnedPartition, record: Record) -> None:
+    partition.position = max(partition.position, record.position if record.foreign else record.offset + 1)
     if record.broker_offset is not None:
-        holding.broker_position = max(holding.broker_position or 0, record.broker_offset + 1)
-    holding.attempts, holding.failing_since, holding.deaths, holding.on_trial = 0, None, 0, False
+        partition.broker_position = max(partition.broker_position or 0, record.broker_offset + 1)
+    partition.attempts, partition.failing_since, partition.deaths, partition.on_trial = 0, None, 0, False
 
 
 def _describe(record: Record) -> str:

@@ -16,7 +16,7 @@ from holdfast.postgres.sql import statements
 
 LINGER = 5.0  # seconds to keep listening when no caller waits: usually the next one comes soon
 
-Expected = asyncio.Future[Completion]
+AnswerFuture = asyncio.Future[Completion]
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ class Waiters:
         self._database = database
         self._listen = listen
         self._background = background
-        self._expected: dict[str, set[Expected]] = {}
+        self._expected: dict[str, set[AnswerFuture]] = {}
 
     @contextmanager
-    def expect(self, correlation_id: str) -> Generator[Expected]:
+    def expect(self, correlation_id: str) -> Generator[AnswerFuture]:
         """Return a future for the answer. An answer that comes after this call is not missed."""
-        future: Expected = asyncio.get_running_loop().create_future()
+        future: AnswerFuture = asyncio.get_running_loop().create_future()
         self._expected.setdefault(correlation_id, set()).add(future)
         self._background.start(("waiters", id(self)), self._watch)
         try:
@@ -45,7 +45,7 @@ class Waiters:
             if not waiting:
                 del self._expected[correlation_id]
 
-    async def look(self) -> None:
+    async def query_answers(self) -> None:
         """Query all answers that callers wait for."""
         for row in await self._database.all(sql("answers"), [store(id) for id in self._expected]):
             completion = completion_of(row)
@@ -84,5 +84,5 @@ class Waiters:
             while self._expected or loop.time() < last + LINGER:
                 if self._expected:
                     last = loop.time()
-                    await self.look()
+                    await self.query_answers()
                 await until(woken)

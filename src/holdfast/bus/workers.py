@@ -26,7 +26,7 @@ from holdfast.bus.lease_renewal import LeaseRenewal, renew_leases
 from holdfast.bus.members import group_channel
 from holdfast.bus.notifications import POLL, Notifications, until
 from holdfast.bus.retry_policy import wait_before
-from holdfast.core.background import PeriodicCall
+from holdfast.core.background import PeriodicCall, end_task
 from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, TooLarge, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import BusSettings
@@ -66,7 +66,7 @@ class WorkerContext:
     queue: CommandQueue
     completions: Completions
     ingest: Ingest
-    wakes: Notifications
+    notifications: Notifications
     listen: Listen
     settings: BusSettings
     connect: Callable[[], Postgres]  # opens the keeper's own connections
@@ -113,7 +113,7 @@ class Worker:
         self._running: dict[asyncio.Task[None], ClaimedCommand] = {}
         self._woken = asyncio.Event()
         self._stack = AsyncExitStack()
-        self._taking: asyncio.Task[None] | None = None
+        self._claim_task: asyncio.Task[None] | None = None
         self._stopping = False
         self._more = True  # the last claim filled all free places: more commands may be due
 
@@ -124,15 +124,15 @@ class Worker:
         channels = commands_channel(tenant), group_channel(tenant, GROUP)
         async with AsyncExitStack() as stack:
             self._woken = await stack.enter_async_context(self._context.listen(*channels))
-            keeper = LeaseRenewal(self._context.connect, tenant, self._lease, self._lost)
+            keeper = LeaseRenewal(self._context.connect, tenant, self._lease, self._cancel_lost)
             self._keeper = await stack.enter_async_context(keeper)
-            await self._look()
+            await self._load_handlers()
             stack.push_async_callback(self._end_presence)
-            self._start(stack, self._stay())
+            self._start(stack, self._announce_handlers())
             every = min(SWEEP, self._lease.total_seconds() / 3)
             await stack.enter_async_context(PeriodicCall("sweep of lost commands", self.sweep, pause=every, first=0))
             await stack.enter_async_context(PeriodicCall("deletion of commands", self._tidy, pause=FORGET, first=0))
-            self._taking = self._start(stack, self._take())
+            self._claim_task = self._start(stack, self._claim_when_free())
             self._stack = stack.pop_all()
         return self
 
@@ -145,8 +145,8 @@ class Worker:
         self._stopping = True
         self._woken.set()
         await self._end_presence()
-        if self._taking is not None:  # a running claim is not cancelled: nobody would know of its commands
-            await asyncio.wait([self._taking])
+        if self._claim_task is not None:  # a running claim is not cancelled: nobody would know of its commands
+            await asyncio.wait([self._claim_task])
         if self._running and grace > 0:
             await asyncio.wait(self._running, timeout=grace)
         left = dict(self._running)
@@ -156,14 +156,14 @@ class Worker:
         once = [claim for claim in left.values() if ONCE in claim.command.headers]
         failing = (self._context.completions.fail(claim.id, claim.token, STOPPED, again=False) for claim in once)
         releasing = self._release([claim for claim in left.values() if ONCE not in claim.command.headers])
-        await asyncio.gather(*map(_tell, (*failing, releasing)))
+        await asyncio.gather(*map(_suppress_errors, (*failing, releasing)))
         if left:
             _, stubborn = await asyncio.wait(left, timeout=SETTLING)
             for task in stubborn:  # their commands are given back already
                 self._running.pop(task, None)
                 log.warning("the skill %s does not stop when it is cancelled", left[task].skill.name)
 
-    async def _take(self) -> None:
+    async def _claim_when_free(self) -> None:
         """Claim commands whenever some may be due and places are free."""
         while not self._stopping:
             free = self._concurrency - len(self._running)
@@ -176,7 +176,7 @@ class Worker:
 
     async def _claim(self, free: int) -> None:
         loop = asyncio.get_running_loop()
-        asked = loop.time()
+        started = loop.time()
         known = self._skills
         skills = list(known.values())
         if not skills:
@@ -192,24 +192,24 @@ class Worker:
         )
         self._more = len(rows) == free
         if any(row["passed"] for row in rows):
-            self._context.wakes.send(commands_channel(await self._database.tenant()))
-        claims = [self._claimed(row, known) for row in rows]
-        if loop.time() > asked + self._lease.total_seconds() / 3:  # something blocked the loop meanwhile
-            kept = await renew_leases(self._database, {claim.id: claim.token for claim in claims}, self._lease)
-            claims = [claim for claim in claims if claim.id in kept]
+            self._context.notifications.send(commands_channel(await self._database.tenant()))
+        claims = [self._claimed_command(row, known) for row in rows]
+        if loop.time() > started + self._lease.total_seconds() / 3:  # something blocked the loop meanwhile
+            renewed = await renew_leases(self._database, {claim.id: claim.token for claim in claims}, self._lease)
+            claims = [claim for claim in claims if claim.id in renewed]
         for claim in claims:
             self._keeper.hold(claim.id, claim.token)
             task = asyncio.create_task(self._run_command(claim), name=f"holdfast {claim.skill.name} {claim.id}")
             self._running[task] = claim
-            task.add_done_callback(self._done)
+            task.add_done_callback(self._on_done)
 
-    def _claimed(self, row: Row, skills: Mapping[str, Handler]) -> ClaimedCommand:
+    def _claimed_command(self, row: Row, skills: Mapping[str, Handler]) -> ClaimedCommand:
         skill = skills[restore(row["skill"])]
         headers: dict[str, str] = loads(row["headers"])
         command = CurrentCommand(restore(row["correlation_id"]), skill.name, row["attempt"], headers)
         return ClaimedCommand(command, skill, loads(row["arguments"]), row["token"])
 
-    def _done(self, task: "asyncio.Task[None]") -> None:
+    def _on_done(self, task: "asyncio.Task[None]") -> None:
         claim = self._running.pop(task, None)
         if claim is None:
             return
@@ -219,7 +219,7 @@ class Worker:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("the command %s is left for another worker: %s", claim.id, error, exc_info=error)
 
-    def _lost(self, correlation_id: str, token: int) -> None:
+    def _cancel_lost(self, correlation_id: str, token: int) -> None:
         """Cancel the handler of a command that this worker lost. A thread goes on, and its answer comes too late."""
         for task, claim in self._running.items():
             if (claim.id, claim.token) == (correlation_id, token):
@@ -240,9 +240,9 @@ class Worker:
 
     async def _fail(self, claim: ClaimedCommand, error: BaseException) -> None:
         again = not isinstance(error, HOPELESS) and FINAL not in claim.command.headers
-        told, wait = error_of(error), wait_before(claim.command.attempt)
+        error_object, wait = error_of(error), wait_before(claim.command.attempt)
         outcome = await _retry(
-            lambda: self._context.completions.fail(claim.id, claim.token, told, again=again, wait=wait)
+            lambda: self._context.completions.fail(claim.id, claim.token, error_object, again=again, wait=wait)
         )
         log.warning(
             "attempt %d at the command %r of %s failed; %s",
@@ -259,7 +259,7 @@ class Worker:
         if claims:
             ids, tokens = [store(claim.id) for claim in claims], [claim.token for claim in claims]
             await self._database.run(sql("release_commands"), ids, tokens)
-            self._context.wakes.send(commands_channel(await self._database.tenant()))
+            self._context.notifications.send(commands_channel(await self._database.tenant()))
 
     async def sweep(self) -> int:
         """Fail the attempts of dead workers, so that their commands are retried. Return how many there were."""
@@ -276,13 +276,13 @@ class Worker:
                 asyncio.get_running_loop().call_later(wait.total_seconds(), self._woken.set)
         return len(found)
 
-    async def _stay(self) -> None:
+    async def _announce_handlers(self) -> None:
         """Look for further handlers. Announce all handlers every few seconds, and at once when they change."""
         loop = asyncio.get_running_loop()
         due = 0.0
         while not self._stopping:
             try:
-                if await self._look() or loop.time() >= due:
+                if await self._load_handlers() or loop.time() >= due:
                     names = [store(name) for name in self._skills]
                     await self._database.run(sql("tell_presence"), self._id, store(self.name), names)
                     due = loop.time() + PRESENT
@@ -292,7 +292,7 @@ class Worker:
                 log.exception("internal error: could not announce handlers; retrying")
             await asyncio.sleep(LOOK)
 
-    async def _look(self) -> bool:
+    async def _load_handlers(self) -> bool:
         """Load the further handlers. Return whether the set of handlers changed."""
         if self._load_more is None:
             return False
@@ -315,7 +315,7 @@ class Worker:
 
     def _start(self, stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work, name="holdfast worker")
-        stack.push_async_callback(_end, task)
+        stack.push_async_callback(end_task, task)
         return task
 
 
@@ -329,7 +329,7 @@ async def _retry(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
             await asyncio.sleep(POLL)
 
 
-async def _tell(work: Awaitable[object]) -> None:
+async def _suppress_errors(work: Awaitable[object]) -> None:
     with contextlib.suppress(HoldfastError):  # other workers wait until the lease expires
         await work
 
@@ -338,8 +338,3 @@ def _is_cancelled() -> bool:
     """Whether the running task itself is cancelled, not only something that it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-async def _end(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.wait([task])

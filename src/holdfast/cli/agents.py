@@ -26,10 +26,10 @@ async def show(invocation: Invocation, name: Annotated[str, typer.Argument(metav
     if invocation.json:
         invocation.output.record(agent)
     else:
-        write(sys.stdout, shown(agent))
+        write(sys.stdout, format_agent(agent))
 
 
-def shown(agent: dict[str, Any]) -> str:
+def format_agent(agent: dict[str, Any]) -> str:
     """Format an agent for the terminal."""
     limits = {name: limit for name, limit in agent["limits"].items() if limit is not None}
     about = {

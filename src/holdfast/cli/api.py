@@ -60,7 +60,7 @@ class Api:
         """Return the status and body of the response. With `into`, pass the parts of a successful response to it."""
         connection = _connection(self._server)
         try:
-            with self._expected():
+            with self._translate_errors():
                 connection.request(method, urlsplit(self._server.url).path + path, body or None, headers)
                 answer = connection.getresponse()
                 if into is None or answer.status >= http.client.BAD_REQUEST:
@@ -72,11 +72,11 @@ class Api:
             connection.close()
 
     def _part(self, answer: http.client.HTTPResponse) -> bytes:
-        with self._expected():
+        with self._translate_errors():
             return answer.read1(PART_BYTES)
 
     @contextmanager
-    def _expected(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
         try:
             yield
         except (OSError, http.client.HTTPException) as error:

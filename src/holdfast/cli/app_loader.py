@@ -21,10 +21,10 @@ def load_app(name: str) -> App:
     if not module or (colon and not attribute):
         raise InvalidInput(f"{name!r} names no app", next="Write shop.py, shop, or shop:app for `app` in shop.py.")
     loaded = _load_file(Path(module)) if module.endswith(SUFFIX) else _load_module(module)
-    return _named(loaded, module, attribute) if attribute else _only(loaded, module)
+    return _app_attribute(loaded, module, attribute) if attribute else _only_app(loaded, module)
 
 
-def _named(module: ModuleType, name: str, attribute: str) -> App:
+def _app_attribute(module: ModuleType, name: str, attribute: str) -> App:
     found: Any = module
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -35,7 +35,7 @@ def _named(module: ModuleType, name: str, attribute: str) -> App:
     return found
 
 
-def _only(module: ModuleType, name: str) -> App:
+def _only_app(module: ModuleType, name: str) -> App:
     apps = {attribute: value for attribute, value in vars(module).items() if isinstance(value, App)}
     if not apps:
         raise InvalidInput(f"{name} has no app", next="Declare one there: `app = holdfast.App()`.")
@@ -50,7 +50,7 @@ def _only(module: ModuleType, name: str) -> App:
 
 def _load_module(name: str) -> ModuleType:
     sys.path.insert(0, str(Path.cwd()))
-    return _loaded(name, lambda: importlib.import_module(name))
+    return _load(name, lambda: importlib.import_module(name))
 
 
 def _load_file(path: Path) -> ModuleType:
@@ -68,15 +68,15 @@ def _load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
         return module
 
-    return _loaded(str(path), load)
+    return _load(str(path), load)
 
 
-def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
+def _load(name: str, load: Callable[[], ModuleType]) -> ModuleType:
     try:
         return load()
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-            raise _unloadable(name, error) from error
+            raise _load_error(name, error) from error
         raise InvalidInput(
             f"there is no module {name}",
             why="it is neither in the current folder nor installed",
@@ -89,9 +89,9 @@ def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
             next='Move that call below `if __name__ == "__main__":`.',
         ) from error
     except Exception as error:
-        raise _unloadable(name, error) from error
+        raise _load_error(name, error) from error
 
 
-def _unloadable(name: str, error: Exception) -> InvalidInput:
+def _load_error(name: str, error: Exception) -> InvalidInput:
     why = f"{type(error).__name__}: {error}"
     return InvalidInput(f"{name} cannot be loaded", why=why, next="--debug shows where it failed.")

@@ -59,16 +59,16 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
     """Return the JSON types that a schema accepts; an empty set if it names none."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return set()
-    said = cast(dict[str, Any], schema)
-    if isinstance(said.get("$ref"), str):
-        return types_of(_referred(said["$ref"], root), root, depth + 1)
-    if "type" in said:
-        types: list[str] = [said["type"]] if isinstance(said["type"], str) else said["type"]
+    fields = cast(dict[str, Any], schema)
+    if isinstance(fields.get("$ref"), str):
+        return types_of(_resolve_reference(fields["$ref"], root), root, depth + 1)
+    if "type" in fields:
+        types: list[str] = [fields["type"]] if isinstance(fields["type"], str) else fields["type"]
         return set(types) & _PYTHON.keys()
-    values: list[Any] = [said["const"]] if "const" in said else said.get("enum", [])
+    values: list[Any] = [fields["const"]] if "const" in fields else fields.get("enum", [])
     if values:
         return {next(name for name, kind in _PYTHON.items() if isinstance(value, kind)) for value in values}
-    ways: list[Any] = said.get("anyOf", said.get("oneOf", []))
+    ways: list[Any] = fields.get("anyOf", fields.get("oneOf", []))
     found = [types_of(way, root, depth + 1) for way in ways]
     return set[str]().union(*found) if all(found) else set()
 
@@ -97,10 +97,10 @@ def json_object(name: str, text: str | None, example: str) -> dict[str, Any] | N
 
 
 def _json(text: str) -> Any:
-    def refused(constant: str) -> NoReturn:
+    def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is not JSON")
 
-    return json.loads(text, parse_constant=refused)
+    return json.loads(text, parse_constant=refuse)
 
 
 def _is_one_of(value: Any, types: set[str]) -> bool:
@@ -109,7 +109,7 @@ def _is_one_of(value: Any, types: set[str]) -> bool:
     return any(isinstance(value, _PYTHON[type]) for type in types)
 
 
-def _referred(reference: str, root: Mapping[str, Any]) -> Any:
+def _resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
     found: Any = root
     for part in reference.removeprefix("#/").split("/"):
         name = part.replace("~1", "/").replace("~0", "~")

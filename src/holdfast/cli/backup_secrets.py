@@ -43,10 +43,10 @@ def read_passphrase(file: Path | None, *, ask: bool, again: bool = False) -> str
         return None
     from getpass import getpass
 
-    said = getpass("Passphrase for the installation's secret (empty: without it): ")
-    if said and again and getpass("Once more: ") != said:
+    passphrase = getpass("Passphrase for the installation's secret (empty: without it): ")
+    if passphrase and again and getpass("Once more: ") != passphrase:
         raise InvalidInput("the two passphrases differ", next="Try again.")
-    return said or None
+    return passphrase or None
 
 
 class RestoredSecrets:
@@ -58,7 +58,7 @@ class RestoredSecrets:
         self._backup = read_secrets(file) or BackupSecrets({})
         self._own = keep
         self._found: dict[str, bytes] = {}
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     @property
     def wanted(self) -> bool:
@@ -85,17 +85,17 @@ class RestoredSecrets:
         present = installation_secrets(self._config)
         if secret is not None and present[INSTALLATION] is None:
             keep_secret(secret, self._folder.secret)
-            self.said.append(f"The installation's secret is in {self._folder.secret}.")
+            self.messages.append(f"The installation's secret is in {self._folder.secret}.")
         if sealing is not None and present[SEALING] != sealing:
             file = self._folder.root / "execution_secret_key"
             keep_secret(sealing, file)
-            told = f"Set HOLDFAST_EXECUTION__SECRET_KEY_FILE={file}: secrets of back ends are sealed with it."
-            self.said.append(told)
+            message = f"Set HOLDFAST_EXECUTION__SECRET_KEY_FILE={file}: secrets of back ends are sealed with it."
+            self.messages.append(message)
 
     def missing(self) -> list[tuple[str, str]]:
         """List the secrets that rows need and that are missing, each with a remedy."""
         names = self._backup.missing(installation_secrets(self._config))
         if not self._backup.digests and installation_secrets(self._config)[INSTALLATION] is None:
             names = [INSTALLATION]  # backups of earlier releases have no digests
-        kept = {SEALING} if SEALING in self._found else set[str]()
-        return [(name, LOST[name].format(self._folder.secret)) for name in names if name not in kept]
+        available = {SEALING} if SEALING in self._found else set[str]()
+        return [(name, LOST[name].format(self._folder.secret)) for name in names if name not in available]

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.api import error_of
-from holdfast.cli.chat_commands import ChatPlace, Switch, obey, recap
+from holdfast.cli.chat_commands import ChatPlace, Switch, recap, run_command
 from holdfast.cli.chat_loop import INTERRUPTED, SILENT, ChatLoop, line_editing
-from holdfast.cli.chat_output import AnswerAlone, JsonLines, Screen, Terminal, called, in_colour
+from holdfast.cli.chat_output import AnswerAlone, JsonLines, Screen, Terminal, format_call, in_colour
 from holdfast.cli.chat_socket import Frame
 from holdfast.cli.invocation import Invocation, command, single
 from holdfast.core.errors import Conflict, Forbidden, HoldfastError, InvalidInput, NotFound, Unavailable
@@ -57,14 +57,14 @@ def chat(
     question = _question(invocation, message)
     if question is None:
         with line_editing(invocation.config().data / "chat_history"):
-            _talk_on(invocation, agent, user=user, session=session, go_on=go_on)
+            _chat_in_sessions(invocation, agent, user=user, session=session, go_on=go_on)
         return
     with (
-        ChatLoop(invocation, agent, user=user, session=session, go_on=go_on) as calling,
-        _interrupts(calling.interrupt),
+        ChatLoop(invocation, agent, user=user, session=session, go_on=go_on) as chat_loop,
+        _interrupts(chat_loop.interrupt),
     ):
-        invocation.output.line(calling.wait_until_ready())
-        _ask_once(invocation, calling, question)
+        invocation.output.line(chat_loop.wait_until_ready())
+        _ask_once(invocation, chat_loop, question)
 
 
 def _question(invocation: Invocation, message: list[str] | None) -> str | None:
@@ -80,52 +80,58 @@ def _question(invocation: Invocation, message: list[str] | None) -> str | None:
     return question
 
 
-def _talk_on(invocation: Invocation, agent: str | None, *, user: str | None, session: str | None, go_on: bool) -> None:
+def _chat_in_sessions(
+    invocation: Invocation, agent: str | None, *, user: str | None, session: str | None, go_on: bool
+) -> None:
     """Chat in one session after another until the user exits."""
     while True:
-        calling = ChatLoop(invocation, agent, user=user, session=session, go_on=go_on)
-        with calling, _interrupts(calling.interrupt):
-            switch = _talk(invocation, calling, calling.wait_until_ready(), user, recalls=go_on or session is not None)
+        chat_loop = ChatLoop(invocation, agent, user=user, session=session, go_on=go_on)
+        with chat_loop, _interrupts(chat_loop.interrupt):
+            switch = _chat_in_session(
+                invocation, chat_loop, chat_loop.wait_until_ready(), user, show_recap=go_on or session is not None
+            )
         if switch is None:
             return
         agent, session, go_on = switch.agent, switch.session, False
 
 
-def _talk(invocation: Invocation, calling: ChatLoop, ready: Frame, user: str | None, *, recalls: bool) -> Switch | None:
+def _chat_in_session(
+    invocation: Invocation, chat_loop: ChatLoop, ready: Frame, user: str | None, *, show_recap: bool
+) -> Switch | None:
     """Chat in one session. Return the session to switch to, or None if the user exits."""
     screen = Terminal(sys.stdout, colour=in_colour(sys.stdout))
     place = ChatPlace(ready["agent"], ready["session_id"], user)
     invocation.output.say(f"Chat with {place.agent}. Ctrl-C stops an answer, Ctrl-D exits, /help lists commands.")
-    for line in calling.call(lambda api: recap(api, ready["conversation_id"])) if recalls else ():
+    for line in chat_loop.call(lambda api: recap(api, ready["conversation_id"])) if show_recap else ():
         screen.remark(line)
-    turns = _Turns(calling, screen, asks=True)
+    turns = _Turns(chat_loop, screen, can_approve=True)
     while (text := _read(PROMPT)) is not None:
         if text.startswith("/") and not text.startswith("//"):
-            done = _obeyed(calling, text, place)
-            if isinstance(done, Switch):
-                return done
-            screen.remark(done)
+            result = _run_command(chat_loop, text, place)
+            if isinstance(result, Switch):
+                return result
+            screen.remark(result)
         elif text.strip():
             ended = turns.turn(text.removeprefix("/") if text.startswith("//") else text)
             if ended["kind"] == "refused":
                 screen.remark(f"({_error(ended)})")
             elif ended["kind"] == "queued":
                 continue
-            elif recalled := calling.recalled():
+            elif recalled := chat_loop.count_recalled():
                 screen.remark(f"({recalled} {'memory' if recalled == 1 else 'memories'} recalled)")
     return None
 
 
-def _obeyed(calling: ChatLoop, text: str, place: ChatPlace) -> str | Switch:
+def _run_command(chat_loop: ChatLoop, text: str, place: ChatPlace) -> str | Switch:
     try:
-        return calling.call(lambda api: obey(api, text, place))
+        return chat_loop.call(lambda api: run_command(api, text, place))
     except HoldfastError as error:
         return f"({error})"
 
 
-def _ask_once(invocation: Invocation, calling: ChatLoop, question: str) -> None:
+def _ask_once(invocation: Invocation, chat_loop: ChatLoop, question: str) -> None:
     screen: Screen = JsonLines(sys.stdout) if invocation.json else AnswerAlone(sys.stdout, sys.stderr)
-    turns = _Turns(calling, screen, asks=sys.stdin.isatty() and not invocation.json)
+    turns = _Turns(chat_loop, screen, can_approve=sys.stdin.isatty() and not invocation.json)
     ended = turns.turn(question)
     if turns.stopped:
         raise KeyboardInterrupt
@@ -140,18 +146,18 @@ def _ask_once(invocation: Invocation, calling: ChatLoop, question: str) -> None:
 class _Turns:
     """Sends messages and shows the events of their turns."""
 
-    def __init__(self, calling: ChatLoop, screen: Screen, *, asks: bool) -> None:
-        self._calling = calling
+    def __init__(self, chat_loop: ChatLoop, screen: Screen, *, can_approve: bool) -> None:
+        self._chat_loop = chat_loop
         self._screen = screen
-        self._asks = asks  # a person can decide approvals here
+        self._can_approve = can_approve  # a person can decide approvals here
         self.stopped = False
 
     def turn(self, text: str) -> Frame:
         """Send a message and return the frame that ended its turn."""
-        self._calling.say(text)
+        self._chat_loop.say(text)
         self.stopped = False
         while True:
-            frame = self._calling.next()
+            frame = self._chat_loop.next()
             if frame is INTERRUPTED:
                 self._stop()
                 continue
@@ -159,9 +165,13 @@ class _Turns:
                 self._screen.remark("(Nobody has taken it up yet. An agent is served by `holdfast up APP`.)")
                 continue
             self._screen.show(frame)
-            if frame["kind"] == "approval" and not self.stopped and (self._asks or self._calling.is_ours(frame)):
+            if (
+                frame["kind"] == "approval"
+                and not self.stopped
+                and (self._can_approve or self._chat_loop.is_ours(frame))
+            ):
                 self._approve(frame)
-            if self._calling.ends(frame):
+            if self._chat_loop.ends(frame):
                 return frame
 
     def _stop(self) -> None:
@@ -170,26 +180,26 @@ class _Turns:
             raise KeyboardInterrupt
         self.stopped = True
         self._screen.remark("(stopping)")
-        self._calling.cancel()
+        self._chat_loop.cancel()
 
     def _approve(self, frame: Frame) -> None:
         """Ask the user whether a tool call may run."""
-        if not self._asks:
+        if not self._can_approve:
             raise Forbidden(
-                f"{called(frame)} waits for approval",
+                f"{format_call(frame)} waits for approval",
                 next=f"Approve it with `holdfast approvals approve {frame['approval_id']}`, or deny it.",
                 approval_id=frame["approval_id"],
                 run_id=frame.get("run_id"),
             )
         again = " again; it may have run before" if frame.get("reason") == "unknown" else ""
-        self._screen.remark(f"? {called(frame)}{again}")
+        self._screen.remark(f"? {format_call(frame)}{again}")
         try:
             answer = _read("Allow it? [y/N] ", interrupt=True)
         except KeyboardInterrupt:
             self._stop()
             return
         try:
-            self._calling.decide(frame["approval_id"], "approve" if (answer or "").strip().lower() in YES else "deny")
+            self._chat_loop.decide(frame["approval_id"], "approve" if (answer or "").strip().lower() in YES else "deny")
         except (Conflict, NotFound) as error:  # somebody else has decided, or the turn was stopped
             self._screen.remark(f"({error})")
 
@@ -210,11 +220,11 @@ def _read(prompt: str, *, interrupt: bool = False) -> str | None:
 
 
 @contextmanager
-def _interrupts(tell: Callable[[], None]) -> Generator[None]:
-    """Call `tell` on Ctrl-C instead of raising KeyboardInterrupt."""
+def _interrupts(notify: Callable[[], None]) -> Generator[None]:
+    """Call `notify` on Ctrl-C instead of raising KeyboardInterrupt."""
 
     def handler(number: int, frame: object) -> None:
-        tell()
+        notify()
 
     with _handler(handler):
         yield
@@ -231,5 +241,5 @@ def _handler(handler: Any) -> Generator[None]:
 
 def _error(ended: Frame) -> HoldfastError:
     """Return the error that ended a turn or refused a message."""
-    told: Frame = ended.get("error") or {"code": ended.get("code", "failed"), "what": ended.get("message", "")}
-    return error_of({"what": told.get("message", ""), "next": ended.get("next", ""), **told})
+    fields: Frame = ended.get("error") or {"code": ended.get("code", "failed"), "what": ended.get("message", "")}
+    return error_of({"what": fields.get("message", ""), "next": ended.get("next", ""), **fields})

@@ -34,7 +34,7 @@ class ChatPlace:
     user: str | None
 
 
-async def obey(api: Api, line: str, place: ChatPlace) -> str | Switch:
+async def run_command(api: Api, line: str, place: ChatPlace) -> str | Switch:
     """Carry out a slash command. Return the text to print, or the session to switch to."""
     name, _, rest = line.strip().partition(" ")
     rest = rest.strip()
@@ -55,7 +55,7 @@ async def recap(api: Api, conversation: str) -> list[str]:
     """Return the last messages of a conversation, one line each."""
     last: int = (await api.call("get_conversation", id=conversation))["last_seq"]
     found = await api.call("list_nodes", id=conversation, since=max(0, last - 5 * RECAP), limit=100)
-    lines = [_said(node) for node in found["nodes"]]
+    lines = [_message_line(node) for node in found["nodes"]]
     return [line for line in lines if line][-RECAP:]
 
 
@@ -73,22 +73,22 @@ async def _agent(api: Api, name: str, place: ChatPlace) -> str | Switch:
 
 async def _sessions(api: Api, which: str, place: ChatPlace) -> str | Switch:
     user = place.user or (await api.call("me"))["user"]
-    asked = {"user": user, "agent": place.agent, "spoken": True, "openings": True, "limit": SESSIONS}
-    found = await api.call("list_conversations", **asked)
-    talks = [talk for talk in found["conversations"] if talk["session_id"]]
-    if which.isdecimal() and 0 < int(which) <= len(talks):
-        return Switch(place.agent, talks[int(which) - 1]["session_id"])
-    chosen = [talk for talk in talks if which and talk["session_id"].startswith(which)]
+    query = {"user": user, "agent": place.agent, "spoken": True, "openings": True, "limit": SESSIONS}
+    found = await api.call("list_conversations", **query)
+    conversations = [conversation for conversation in found["conversations"] if conversation["session_id"]]
+    if which.isdecimal() and 0 < int(which) <= len(conversations):
+        return Switch(place.agent, conversations[int(which) - 1]["session_id"])
+    chosen = [conversation for conversation in conversations if which and conversation["session_id"].startswith(which)]
     if len(chosen) == 1:
         return Switch(place.agent, chosen[0]["session_id"])
     lines: list[str] = []
-    for number, talk in enumerate(talks, 1):
-        here = "*" if talk["session_id"] == place.session else " "
-        lines.append(f"{here}{number:>2}  {_line(found['openings'].get(talk['id'], ''))}")
+    for number, conversation in enumerate(conversations, 1):
+        here = "*" if conversation["session_id"] == place.session else " "
+        lines.append(f"{here}{number:>2}  {_line(found['openings'].get(conversation['id'], ''))}")
     return "\n".join(lines) or "There are no sessions yet."
 
 
-def _said(node: dict[str, Any]) -> str:
+def _message_line(node: dict[str, Any]) -> str:
     kind, _, who = str(node["context"]).partition(":")
     name = who.rpartition(":")[2]
     if node.get("deleted") or kind != "text" or name == "tool" or not node["content"].strip():

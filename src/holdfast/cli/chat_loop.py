@@ -40,12 +40,12 @@ class ChatLoop:
         self._user = user
         self._session = session
         self._go_on = go_on
-        self._happened: SimpleQueue[Frame | BaseException] = SimpleQueue()
+        self._queue: SimpleQueue[Frame | BaseException] = SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._work, name="talk", daemon=True)
         self._task: asyncio.Task[None] | None = None
-        self._talk: ChatSession | None = None
-        self._heard = False  # whether an event of the answer has arrived
+        self._chat: ChatSession | None = None
+        self._has_events = False  # whether an event of the answer has arrived
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -58,7 +58,7 @@ class ChatLoop:
 
     def interrupt(self) -> None:
         """Make `next` return INTERRUPTED. A signal handler may call it."""
-        self._happened.put(INTERRUPTED)
+        self._queue.put(INTERRUPTED)
 
     def wait_until_ready(self) -> Frame:
         """Wait for the connection to the agent and return its first frame."""
@@ -69,70 +69,70 @@ class ChatLoop:
 
     def say(self, text: str) -> None:
         """Send a message to the agent."""
-        self._heard = False
-        self._do(self._its.say(text))
+        self._has_events = False
+        self._do(self._open_chat.say(text))
 
     def next(self) -> Frame:
         """Return the next frame: INTERRUPTED after an interrupt, SILENT if no process has taken the run."""
         silent_at = time.monotonic() + SILENCE
         while True:
             try:
-                happened = self._happened.get(timeout=MOMENT)
+                item = self._queue.get(timeout=MOMENT)
             except Empty:
-                if self._heard or self._talk is None or time.monotonic() < silent_at:
+                if self._has_events or self._chat is None or time.monotonic() < silent_at:
                     continue
-                self._heard = True
+                self._has_events = True
                 if self._is_queued():
                     return SILENT
                 continue
-            if isinstance(happened, BaseException):
-                raise happened
-            return happened
+            if isinstance(item, BaseException):
+                raise item
+            return item
 
     def ends(self, frame: Frame) -> bool:
         """Return whether this frame ends the turn of the message."""
-        ended = self._do(self._its.ends(frame))
-        self._heard = self._heard or (self.is_ours(frame) and frame["kind"] != "sent")
+        ended = self._do(self._open_chat.ends(frame))
+        self._has_events = self._has_events or (self.is_ours(frame) and frame["kind"] != "sent")
         return ended
 
     def is_ours(self, frame: Frame) -> bool:
         """Return whether the frame belongs to the run that answers the message."""
-        return self._its.run_id is not None and frame.get("run_id") == self._its.run_id
+        return self._open_chat.run_id is not None and frame.get("run_id") == self._open_chat.run_id
 
     def cancel(self) -> None:
         """Cancel the run without waiting for it to stop."""
-        cancelling = self._begin(self._its.cancel())
-        cancelling.add_done_callback(self._failed)
+        cancelling = self._begin(self._open_chat.cancel())
+        cancelling.add_done_callback(self._report_failure)
 
     def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
         """Approve or deny a pending tool call."""
-        self._do(self._its.decide(approval_id, decision))
+        self._do(self._open_chat.decide(approval_id, decision))
 
     def call(self, work: Callable[[Api], Coroutine[Any, Any, Result]]) -> Result:
         """Call the API during the chat."""
-        return self._do(self._its.call(work))
+        return self._do(self._open_chat.call(work))
 
-    def recalled(self) -> int:
+    def count_recalled(self) -> int:
         """Return the number of memories that were recalled for the answer."""
-        story = self._story()
-        steps: list[dict[str, Any]] = story["steps"] if story else []
+        details = self._read_run()
+        steps: list[dict[str, Any]] = details["steps"] if details else []
         parts = [part for step in steps[:1] for part in step["sent"]["parts"]]
         return sum(part["kept"] for part in parts if part["name"] == "memories")
 
     def _is_queued(self) -> bool:
-        story = self._story()
-        return story is not None and story["run"]["state"] == "queued"
+        details = self._read_run()
+        return details is not None and details["run"]["state"] == "queued"
 
-    def _story(self) -> dict[str, Any] | None:
+    def _read_run(self) -> dict[str, Any] | None:
         try:
-            return self._do(self._its.story())
+            return self._do(self._open_chat.read_run())
         except HoldfastError:  # it is optional information
             return None
 
     @property
-    def _its(self) -> ChatSession:
-        assert self._talk is not None
-        return self._talk
+    def _open_chat(self) -> ChatSession:
+        assert self._chat is not None
+        return self._chat
 
     # The background thread
 
@@ -142,28 +142,28 @@ class ChatLoop:
     def _do(self, work: Coroutine[Any, Any, Result]) -> Result:
         return self._begin(work).result()
 
-    def _failed(self, done: "Future[None]") -> None:
+    def _report_failure(self, done: "Future[None]") -> None:
         if not done.cancelled() and (error := done.exception()) is not None:
-            self._happened.put(error)
+            self._queue.put(error)
 
     def _work(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             try:
                 runner.run(self._follow())
             except BaseException as error:  # noqa: BLE001 - the other thread raises it
-                self._happened.put(error)
+                self._queue.put(error)
 
     async def _follow(self) -> None:
         self._task = asyncio.current_task()
-        async with reach_agents(self._invocation, self._agent, user=self._user) as door:
-            agent = self._agent or await _chosen(door)
-            self._talk = ChatSession(door, agent, await self._session_id(door, agent))
-            async for frame in self._talk.frames():
-                self._happened.put(frame)
+        async with reach_agents(self._invocation, self._agent, user=self._user) as server:
+            agent = self._agent or await _choose_agent(server)
+            self._chat = ChatSession(server, agent, await self._session_id(server, agent))
+            async for frame in self._chat.frames():
+                self._queue.put(frame)
 
-    async def _session_id(self, door: AgentServer, agent: str) -> str:
+    async def _session_id(self, server: AgentServer, agent: str) -> str:
         if self._go_on:
-            active = await door.api.call("active_session", agent_id=agent)
+            active = await server.api.call("active_session", agent_id=agent)
             self._session = active["session_id"]
         return self._session or str(uuid7())
 
@@ -172,9 +172,9 @@ class ChatLoop:
             self._task.cancel()
 
 
-async def _chosen(door: AgentServer) -> str:
+async def _choose_agent(server: AgentServer) -> str:
     """Choose the agent if none is named."""
-    found = await door.api.call("list_agents")
+    found = await server.api.call("list_agents")
     if found["chosen"] is not None:
         return found["chosen"]
     served = [agent["name"] for agent in found["agents"] if agent["served"] and agent["kind"] != "ui"]

@@ -34,7 +34,7 @@ class Terminal:
         self._stream = stream
         self._colour = colour
         self._markdown = MarkdownStream(stream) if colour else None
-        self._said = ""  # the part of the agent's text that is written
+        self._written = ""  # the part of the agent's text that is written
         self._line = ""  # the current line, or lines
 
     def show(self, frame: Frame) -> None:
@@ -42,15 +42,15 @@ class Terminal:
         text: str = frame.get("text", "")
         match frame["kind"]:
             case "token":
-                if frame.get("reset") and self._said:
+                if frame.get("reset") and self._written:
                     self.remark("(it begins anew)")
-                    self._said = ""
+                    self._written = ""
                 self._write(text)
-                self._said += text
+                self._written += text
             case "thought" | "answer" if frame.get("version", 1) == 1:
                 self._complete(text)
             case "action":
-                self.remark(f"→ {called(frame)}")
+                self.remark(f"→ {format_call(frame)}")
             case "observation":
                 self.remark(f"← {'failed: ' if frame.get('failed') else ''}{shortened(text)}")
             case "decision" if frame.get("decision") != "withdrawn":
@@ -76,12 +76,12 @@ class Terminal:
 
     def _complete(self, text: str) -> None:
         """Write the rest of the agent's text. If other text came in between, write all of it."""
-        if not text.startswith(self._said):
+        if not text.startswith(self._written):
             self._end_line()
-            self._said = ""
-        self._write(text[len(self._said) :])
+            self._written = ""
+        self._write(text[len(self._written) :])
         self._end_line()
-        self._said = ""
+        self._written = ""
 
     def _write(self, text: str) -> None:
         if not text:
@@ -141,7 +141,7 @@ class JsonLines:
         """Ignore the message: the output is JSON only."""
 
 
-def called(frame: Frame) -> str:
+def format_call(frame: Frame) -> str:
     """Format a tool call: `track(parcel=AB-1)`."""
     given: Any = frame.get("arguments")
     if isinstance(given, dict):

@@ -24,14 +24,14 @@ class ChatSession:
     may not have arrived is sent again with the same idempotency key, so it is stored once.
     """
 
-    def __init__(self, door: AgentServer, agent: str, session_id: str) -> None:
-        self._door = door
+    def __init__(self, server: AgentServer, agent: str, session_id: str) -> None:
+        self._server = server
         self._agent = agent
         self._session_id = session_id
         self._cursor: str | None = None
-        self._line: ChatSocket | None = None
+        self._socket: ChatSocket | None = None
         self._message: Frame | None = None  # the message that is not answered yet
-        self._held: list[Frame] = []  # frames that arrived before the run of the message is known
+        self._waiting: list[Frame] = []  # frames that arrived before the run of the message is known
         self._unwanted = False  # whether to cancel the run
         self.run_id: str | None = None  # the run that answers the message
 
@@ -40,14 +40,14 @@ class ChatSession:
         deadline, pause, lost = 0.0, FIRST_PAUSE, False
         while True:
             try:
-                async with self._door.line(self._path()) as line:
+                async with self._server.connect(self._path()) as socket:
                     if lost:
                         yield {"kind": "found"}
                     pause, lost = FIRST_PAUSE, False
-                    self._line = line
+                    self._socket = socket
                     if self._message is not None:
-                        await line.send(self._message)
-                    while (frame := await line.receive()) is not None:
+                        await socket.send(self._message)
+                    while (frame := await socket.receive()) is not None:
                         self._cursor = frame.get("cursor", self._cursor)
                         for each in self._in_order(frame):
                             yield each
@@ -64,8 +64,8 @@ class ChatSession:
         """Send a message to the agent."""
         self._message = {"type": "message", "text": text, "key": uuid4().hex}
         self.run_id, self._unwanted = None, False
-        if self._line is not None:
-            await self._line.send(self._message)
+        if self._socket is not None:
+            await self._socket.send(self._message)
 
     async def ends(self, frame: Frame) -> bool:
         """Return whether this frame ends the turn of the message."""
@@ -94,9 +94,9 @@ class ChatSession:
 
     async def call(self, work: Callable[[Api], Awaitable[Result]]) -> Result:
         """Call the API once, without retries."""
-        return await work(self._door.api)
+        return await work(self._server.api)
 
-    async def story(self) -> dict[str, Any] | None:
+    async def read_run(self) -> dict[str, Any] | None:
         """Return the run that answers the message, with its steps; None if it is not known yet."""
         return None if self.run_id is None else await self._call("get_run", id=self.run_id)
 
@@ -105,11 +105,11 @@ class ChatSession:
         if self._message is None or self.run_id is not None or frame["kind"] == "ready":
             return [] if frame["kind"] == "sent" else [frame]  # `sent` repeats after a resend
         if frame["kind"] not in ("sent", "refused") or frame.get("key") != self._message["key"]:
-            self._held.append(frame)
+            self._waiting.append(frame)
             return []
         self.run_id = frame.get("run_id")
-        held, self._held = self._held, []
-        return [frame, *held]
+        waiting, self._waiting = self._waiting, []
+        return [frame, *waiting]
 
     async def _activate(self) -> None:
         """Make the session the user's active session."""
@@ -120,12 +120,12 @@ class ChatSession:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                return await self._door.api.call(operation, **arguments)
+                return await self._server.api.call(operation, **arguments)
             except Unavailable:
                 if time.monotonic() > deadline:
                     raise
             await asyncio.sleep(LONGEST_PAUSE / 2)
 
     def _path(self) -> str:
-        asked = {"session_id": self._session_id, **({} if self._cursor is None else {"since": self._cursor})}
-        return f"/ws/{quote(self._agent, safe='')}?{urlencode(asked)}"
+        query = {"session_id": self._session_id, **({} if self._cursor is None else {"since": self._cursor})}
+        return f"/ws/{quote(self._agent, safe='')}?{urlencode(query)}"

@@ -60,7 +60,7 @@ class AgentServer:
         self.api = Api(found.server)
 
     @asynccontextmanager
-    async def line(self, path: str) -> AsyncGenerator[ChatSocket]:
+    async def connect(self, path: str) -> AsyncGenerator[ChatSocket]:
         """Open a connection. Raise Unavailable if a later attempt may succeed, otherwise another error."""
         server: Server = await run_in_thread(self._found.again, name="server")
         self.api = Api(server)

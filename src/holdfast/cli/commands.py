@@ -35,7 +35,7 @@ async def show(invocation: Invocation, id: Annotated[str, typer.Argument(metavar
             more = await api.call("list_completions", id=id)
             invocation.output.record({**found, **more})
             return
-    write(sys.stdout, shown(found))
+    write(sys.stdout, format_command(found))
 
 
 @command(app)
@@ -62,7 +62,7 @@ async def invoke(
             "submit_command", skill=skill, arguments=values, correlation_id=id, priority=priority, wait=wait
         )
         if wait:
-            found = await _finished(api, found, deadline)
+            found = await _wait_until_finished(api, found, deadline)
     if not wait:
         invocation.output.value(found["command"]["correlation_id"], found)
         return
@@ -80,20 +80,20 @@ def argument(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def shown(found: dict[str, Any]) -> str:
+def format_command(found: dict[str, Any]) -> str:
     """Format a command for the terminal."""
-    asked, completion = found["command"], found["completion"]
+    request, completion = found["command"], found["completion"]
     lines = [
-        f"{asked['correlation_id']!r} {asked['state']}",
-        f"skill      {asked['skill']!r}",
-        f"arguments  {json.dumps(asked['arguments'], ensure_ascii=False)}",
-        f"attempts   {asked['attempts']}",
-        *([f"worker     {asked['worker']}"] if asked["worker"] else []),
-        f"asked      {asked['created_at']}",
-        *([f"finished   {asked['finished_at']}"] if asked["finished_at"] else []),
+        f"{request['correlation_id']!r} {request['state']}",
+        f"skill      {request['skill']!r}",
+        f"arguments  {json.dumps(request['arguments'], ensure_ascii=False)}",
+        f"attempts   {request['attempts']}",
+        *([f"worker     {request['worker']}"] if request["worker"] else []),
+        f"asked      {request['created_at']}",
+        *([f"finished   {request['finished_at']}"] if request["finished_at"] else []),
     ]
     if completion is None:
-        lines += [f"error      {asked['error']!r}"] if asked["error"] else []
+        lines += [f"error      {request['error']!r}"] if request["error"] else []
     elif completion["error"] is None:
         lines.append(f"result     {json.dumps(completion['result'], ensure_ascii=False)}")
     else:
@@ -101,7 +101,7 @@ def shown(found: dict[str, Any]) -> str:
     return printable("\n".join(lines))
 
 
-async def _finished(api: Api, found: dict[str, Any], deadline: float) -> dict[str, Any]:
+async def _wait_until_finished(api: Api, found: dict[str, Any], deadline: float) -> dict[str, Any]:
     """Wait until the command has a result. Each request waits only a part of the time."""
     id = found["command"]["correlation_id"]
     while found["completion"] is None:

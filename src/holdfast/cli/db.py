@@ -26,9 +26,9 @@ from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import open_owner
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.folder import DataFolder
-from holdfast.postgres.location import open_place
+from holdfast.postgres.location import open_location
 from holdfast.postgres.logins import TenantLogin, TenantLogins, login_limits, tenant_logins
-from holdfast.postgres.migrate import Plan, Schema, pending
+from holdfast.postgres.migrate import Plan, Schema, find_pending
 from holdfast.postgres.migrate import migrate as apply
 
 app = group("Manage the database: connect, migrate, back up, restore, and manage tenants' logins.")
@@ -98,7 +98,7 @@ async def psql(
     if _names_a_tenant(config) and not owner:
         async with _tenant_login(invocation) as address:
             return await _run_psql(address, arguments or [])
-    async with open_place(config, lambda _: None) as place:
+    async with open_location(config, lambda _: None) as place:
         return await _run_psql(place.owner_url, arguments or [])
 
 
@@ -111,10 +111,10 @@ async def migrate(
     output = invocation.output
     with output.progress() as progress:
         async with (
-            open_place(invocation.config(), progress) as place,
+            open_location(invocation.config(), progress) as place,
             open_owner(place.owner_url, place.options) as owner,
         ):
-            steps = await pending(owner, Schema.packaged()) if plan else await apply(owner)
+            steps = await find_pending(owner, Schema.packaged()) if plan else await apply(owner)
     output.record({"applied": not plan, **_names(steps)})
     names = ", ".join(name for listed in _names(steps).values() for name in listed)
     output.say(f"{'To apply' if plan else 'Applied'}: {names}" if names else "The schema is up to date.")
@@ -141,7 +141,7 @@ async def backup(
         check_passphrase(passphrase)
     secrets = installation_secrets(config)
     with output.progress() as progress:
-        async with open_place(config, progress) as place:
+        async with open_location(config, progress) as place:
             size = await write_backup(
                 place.owner_url,
                 file,
@@ -170,7 +170,7 @@ async def restore(
     if restoring.wanted:
         restoring.open(read_passphrase(passphrase_file, ask=not invocation.json))
     with output.progress() as progress:
-        async with open_place(config, progress) as place:
+        async with open_location(config, progress) as place:
             done = await restore_backup(
                 place.owner_url, place.options, file, lambda table: progress(f"reading {table}")
             )
@@ -178,7 +178,7 @@ async def restore(
     missing = restoring.missing()
     output.record({"tables": done.tables, "rows": done.rows, "missing": [name for name, _ in missing]})
     output.say(f"Restored {done.rows:,} rows in {done.tables} tables.")
-    for line in (*restoring.said, *(text for _, text in missing)):
+    for line in (*restoring.messages, *(text for _, text in missing)):
         output.say(line)
 
 
@@ -192,7 +192,7 @@ async def list_logins(invocation: Invocation) -> None:
     """List the logins of all tenants."""
     config = invocation.config()
     with invocation.output.progress() as progress:
-        async with open_place(config, progress) as place:
+        async with open_location(config, progress) as place:
             await prepare(config, place)
             async with open_owner(place.owner_url, place.options) as owner:
                 found = await tenant_logins(owner)

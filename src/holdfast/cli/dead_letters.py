@@ -53,7 +53,7 @@ async def redrive(
     invocation.output.say(f"Redrove {number} dead letter{'' if number == 1 else 's'}.")
 
 
-def shown(letter: dict[str, Any]) -> str:
+def format_dead_letter(letter: dict[str, Any]) -> str:
     """Format a dead letter for the terminal."""
     at = datetime.fromisoformat(letter["failed_at"]).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     lines = [
@@ -84,5 +84,5 @@ def _place(letter: dict[str, Any]) -> str:
 
 
 derive(app, "ls", "list_dead_letters", table(COLUMNS, ids=["id"], place=_place, error=_error))
-derive(app, "show", "get_dead_letter", page(shown))
+derive(app, "show", "get_dead_letter", page(format_dead_letter))
 derive(app, "drop", "drop_dead_letter", message("Dropped {id}."))

@@ -31,9 +31,9 @@ from holdfast.llm import Caller, ChatMessage, ModelRequest
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import OwnerConnection, Postgres, Row, open_owner
 from holdfast.postgres.folder import DataFolder
-from holdfast.postgres.location import DatabaseLocation, open_place
+from holdfast.postgres.location import DatabaseLocation, open_location
 from holdfast.postgres.logins import TEMP_FILES, tenant_logins
-from holdfast.postgres.migrate import Schema, pending
+from holdfast.postgres.migrate import Schema, find_pending
 from holdfast.postgres.sql import statements
 from holdfast.postgres.version import check_server
 from holdfast.server.port import bind
@@ -59,7 +59,7 @@ class Check:
     code: str = ""
 
 
-def failed(part: str, error: HoldfastError) -> Check:
+def failed_check(part: str, error: HoldfastError) -> Check:
     """Return a failed check with the texts of an error."""
     return Check(part, "fail", f"{error.what}: {error.why}" if error.why else error.what, error.next, error.code)
 
@@ -70,7 +70,7 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
     try:
         config = load()
     except HoldfastError as error:
-        return [*checks, failed("settings", error)]
+        return [*checks, failed_check("settings", error)]
     given = [row.key for row in config.describe() if row.origin != "default"]
     checks.append(Check("settings", "ok", f"given are {', '.join(given)}" if given else "all are the defaults"))
     checks.append(check_folder(config))
@@ -131,13 +131,13 @@ def check_folder(config: Config) -> Check:
             )
         return Check("data folder", "ok", f"{folder.root}, which the first start makes")
     except HoldfastError as error:
-        return failed("data folder", error)
+        return failed_check("data folder", error)
     except OSError as error:
         why = error.strerror or str(error)
         unusable = DataFolderUnusable(
             f"the data folder {folder.root} cannot be reached", why=why, next="Choose another."
         )
-        return failed("data folder", unusable)
+        return failed_check("data folder", unusable)
 
 
 async def check_database(config: Config, progress: Progress) -> list[Check]:
@@ -149,8 +149,8 @@ async def check_database(config: Config, progress: Progress) -> list[Check]:
         if not remote:
             checks.append(check_programs())
         async with (
-            _trial(config) if tried else _as_it_is(config) as used,
-            open_place(used, progress) as place,
+            _temporary_config(config) if tried else _unchanged_config(config) as used,
+            open_location(used, progress) as place,
             open_owner(place.owner_url, place.options) as owner,
         ):
             started = time.perf_counter()
@@ -163,7 +163,7 @@ async def check_database(config: Config, progress: Progress) -> list[Check]:
             if not tried:
                 checks += await check_schema(config, place, owner)
     except HoldfastError as error:
-        checks.append(failed("database", error))
+        checks.append(failed_check("database", error))
     return checks
 
 
@@ -181,7 +181,7 @@ def check_vector(server: Row) -> Check:
     try:
         check_server(server["number"], server["vector"])
     except HoldfastError as error:
-        return failed("pgvector", error)
+        return failed_check("pgvector", error)
     return Check("pgvector", "ok", f"version {server['vector']}")
 
 
@@ -197,9 +197,9 @@ def check_clock(there: datetime) -> Check:
 async def check_schema(config: Config, place: DatabaseLocation, owner: OwnerConnection) -> list[Check]:
     """Check the version of the schema, its roles, API keys and logins."""
     try:
-        todo = await pending(owner, Schema.packaged())
+        todo = await find_pending(owner, Schema.packaged())
     except HoldfastError as error:
-        return [failed("schema", error)]
+        return [failed_check("schema", error)]
     if todo:
         names = ", ".join(step.name for step in (*todo.migrations, *todo.functions))
         return [
@@ -248,7 +248,7 @@ async def check_keys(config: Config, place: DatabaseLocation) -> Check:
         secret = installation_secret(given, file) if given or file.exists() else b""
         strangers = await Keys(postgres, secret).count_of_other_secrets()
     except HoldfastError as error:
-        return failed("keys", error)
+        return failed_check("keys", error)
     finally:
         await postgres.close()
     if strangers:
@@ -275,9 +275,9 @@ async def check_kafka(config: Config) -> Check:
             why=str(error),
             next="`pip install 'holdfast[kafka]'` installs it.",
         )
-        return failed("kafka", missing)
+        return failed_check("kafka", missing)
     except HoldfastError as error:
-        return failed("kafka", error)
+        return failed_check("kafka", error)
 
 
 async def check_issuers(config: Config) -> list[Check]:
@@ -294,7 +294,7 @@ async def check_issuer(issuer: Issuer, fetch: Fetch, resource: str | None) -> Ch
         known = trusted_issuer(issuer, fetch, resource)
         fitting = [await known.keys.keys_for(algorithm, None) for algorithm in issuer.accepted_algorithms]
     except HoldfastError as error:
-        return failed(part, error)
+        return failed_check(part, error)
     if not any(fitting):
         found = f"none of the keys of {issuer.issuer} is for {', '.join(issuer.accepted_algorithms)}"
         return Check(part, "fail", found, "Set its algorithms in access.issuers.", BadSetting.code)
@@ -317,12 +317,12 @@ async def check_llm(config: Config) -> Check:
             return Check(part, "ok", f"{name} answers in {time.perf_counter() - started:.1f} s")
     except ModelFailed as error:
         found = f"{error.what}: {error.why}" if error.why else error.what
-        return Check(part, "fail", found, _mended(error, name), error.code)
+        return Check(part, "fail", found, _remedy(error, name), error.code)
     except HoldfastError as error:
-        return failed(part, error)
+        return failed_check(part, error)
 
 
-def _mended(error: ModelFailed, name: str) -> str:
+def _remedy(error: ModelFailed, name: str) -> str:
     """Return how to fix a language model that does not answer."""
     match error.status:
         case 401 | 403:
@@ -358,17 +358,17 @@ def check_port(config: Config, running: ServerFile | None) -> Check:
     try:
         bind(config).close()
     except HoldfastError as error:
-        return failed("port", error)
+        return failed_check("port", error)
     return Check("port", "ok", f"{address} is free")
 
 
 @asynccontextmanager
-async def _as_it_is(config: Config) -> AsyncGenerator[Config]:
+async def _unchanged_config(config: Config) -> AsyncGenerator[Config]:
     yield config
 
 
 @asynccontextmanager
-async def _trial(config: Config) -> AsyncGenerator[Config]:
+async def _temporary_config(config: Config) -> AsyncGenerator[Config]:
     """Yield the settings with a temporary data folder, which is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
         yield config.model_copy(update={"data": Path(name)})

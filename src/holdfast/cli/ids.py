@@ -15,7 +15,7 @@ FULL = 32
 DIGITS = re.compile("[0-9a-fA-F-]+")
 
 
-def _checked(text: str) -> str:
+def _check_id(text: str) -> str:
     """Reject a text that cannot be an id before anything is started for it."""
     if not DIGITS.fullmatch(text):
         raise InvalidInput(f"{text[:80]!r} is not an id", next="Copy an id from the output of a list command.")
@@ -24,7 +24,7 @@ def _checked(text: str) -> str:
 
 Id = Annotated[
     str,
-    typer.Argument(metavar="ID", help="Id, or its first digits if they are unique.", callback=_checked),
+    typer.Argument(metavar="ID", help="Id, or its first digits if they are unique.", callback=_check_id),
 ]
 Kind = Literal["run", "approval", "execution", "memory", "dead_letter"]
 NAMES: Mapping[Kind, str] = {"dead_letter": "dead letter", "execution": "call"}

@@ -83,7 +83,7 @@ def single(**settings: Any) -> typer.Typer:
 def group(help: str, shared: Callable[..., Any] | None = None, **settings: Any) -> typer.Typer:
     """Create the Typer application of a module with several commands. `shared` runs before each of them."""
     app = single(help=help, **settings)
-    app.callback()(_called(shared or _nothing_more))
+    app.callback()(_wrap(shared or _nothing_more))
     return app
 
 
@@ -99,13 +99,13 @@ def command(
     """
 
     def register(work: Callable[..., Any]) -> Callable[..., Any]:
-        app.command(name)(_called(work, local=local))
+        app.command(name)(_wrap(work, local=local))
         return work
 
     return register
 
 
-def _called(work: Callable[..., Any], *, local: bool = False) -> Callable[..., Any]:
+def _wrap(work: Callable[..., Any], *, local: bool = False) -> Callable[..., Any]:
     own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
 
     def run(ctx: typer.Context, **given: Any) -> Any:

@@ -51,14 +51,14 @@ async def create(
         check_scopes(frozenset(scope))
     seconds = int(lifetime(expires).total_seconds()) if expires is not None else None
     async with reach(invocation) as api:
-        made = await api.call(
+        created = await api.call(
             "create_key", principal=user, label=label, scopes=scope or None, agent=agent, lifetime_seconds=seconds
         )
-    key = made["key"]
+    key = created["key"]
     invocation.output.say(
-        f"Created the key {key['id']} of {_whose(key)}, with {', '.join(key['scopes'])}. It is not shown again:"
+        f"Created the key {key['id']} of {_holder(key)}, with {', '.join(key['scopes'])}. It is not shown again:"
     )
-    invocation.output.value(made["text"], {**key, "text": made["text"]})
+    invocation.output.value(created["text"], {**key, "text": created["text"]})
 
 
 @command(app)
@@ -91,10 +91,10 @@ async def link(
     if scope:
         check_scopes(frozenset(scope))
     async with reach(invocation, running=True) as api:
-        made = await api.call("create_link", principal=user, scopes=scope or None)
+        created = await api.call("create_link", principal=user, scopes=scope or None)
     invocation.output.say("Open this link within ten minutes. It works once:")
-    invocation.output.value(made["url"], made)
+    invocation.output.value(created["url"], created)
 
 
-def _whose(key: dict[str, Any]) -> str:
+def _holder(key: dict[str, Any]) -> str:
     return key["principal"] if key["agent"] is None else f"{key['principal']}, for the agent {key['agent']}"

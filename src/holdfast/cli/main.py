@@ -110,8 +110,8 @@ def main() -> NoReturn:
         sys.exit(INTERRUPTED)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(value: bool) -> None:
+    if value:
         from holdfast.server.server_file import holdfast_version
 
         write(sys.stdout, f"holdfast {holdfast_version()}")

@@ -101,7 +101,7 @@ class SearchOptions:
 
     def body(self) -> dict[str, Any]:
         """Return the request body for the API."""
-        asked = {
+        fields = {
             "query": self.query,
             "owner": owner_of(user=self.user, agent=self.agent, session=self.session, org=self.org),
             "limit": self.limit,
@@ -109,10 +109,10 @@ class SearchOptions:
             "types": self.type or None,
             "as_of": None if self.as_of is None else self.as_of.isoformat(),
         }
-        return _given(asked)
+        return _without_none(fields)
 
 
-def asking(work: Callable[..., Any]) -> Callable[..., Any]:
+def with_search_options(work: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a command that takes a `SearchOptions` into one that takes its options."""
     *own, _ = inspect.signature(work).parameters.values()
     options = inspect.signature(SearchOptions).parameters
@@ -181,13 +181,13 @@ async def add(
     }
     owner = owner_of(user=user, agent=agent, session=session, org=org)
     async with reach(invocation) as api:
-        made = await api.call("remember", owner=owner, memories=[_given(draft)])
-    (memory,) = made["memories"]
+        created = await api.call("remember", owner=owner, memories=[_without_none(draft)])
+    (memory,) = created["memories"]
     invocation.output.value(memory["id"], memory)
 
 
 @command(app)
-@asking
+@with_search_options
 async def search(invocation: Invocation, question: SearchOptions) -> None:
     """Search memories, best match first."""
     found = await _search(invocation, question, explain=False)
@@ -199,7 +199,7 @@ async def search(invocation: Invocation, question: SearchOptions) -> None:
 
 
 @command(app)
-@asking
+@with_search_options
 async def explain(invocation: Invocation, question: SearchOptions) -> None:
     """Search memories and show the parts of each score."""
     found = await _search(invocation, question, explain=True)
@@ -216,15 +216,15 @@ async def explain(invocation: Invocation, question: SearchOptions) -> None:
 
 
 @command(app, "why-not")
-@asking
+@with_search_options
 async def why_not(invocation: Invocation, id: Id, question: SearchOptions) -> None:
     """Explain why a search does not return a memory. If it does, say so."""
     async with reach(invocation) as api:
         memory = await whole_id(api, "memory", id)
         found = await api.call("why_not", id=memory, **question.body())
     place = f" (place {found['rank']}, score {found['score']:.{DIGITS}f})" if found["rank"] else ""
-    told = f"{found['reason']}: {found['detail']}{place}"
-    invocation.output.value(told, found)
+    text = f"{found['reason']}: {found['detail']}{place}"
+    invocation.output.value(text, found)
 
 
 @command(app)
@@ -246,8 +246,8 @@ async def supersede(invocation: Invocation, id: Id, text: Text) -> None:
     """Replace a memory by a new one and print the new id. The old memory is kept as history."""
     content = _text(text)
     async with reach(invocation) as api:
-        made = await api.call("supersede_memory", id=await whole_id(api, "memory", id), content=content)
-    invocation.output.value(made["id"], made)
+        created = await api.call("supersede_memory", id=await whole_id(api, "memory", id), content=content)
+    invocation.output.value(created["id"], created)
 
 
 derive(app, "forget", "forget_memory", message("Deleted the memory {id}."))
@@ -304,10 +304,10 @@ async def export(
     \b
     holdfast memory export --user ann > ann.jsonl
     """
-    asked = owner_of(user=user, agent=agent, session=session, org=org)
-    asked.pop("agent", None)
+    query = owner_of(user=user, agent=agent, session=session, org=org)
+    query.pop("agent", None)
     if scope is not None:
-        asked = {"scope": scope, "all": True}
+        query = {"scope": scope, "all": True}
     lines = 0
 
     async with reach(invocation) as api:
@@ -319,7 +319,7 @@ async def export(
                 lines += part.count(b"\n")
                 progress(f"{lines - 1} memories")
 
-            await api.download("export_memories", pass_on, **asked)
+            await api.download("export_memories", pass_on, **query)
     invocation.output.say(f"Exported {lines - 1} memories.")
 
 
@@ -339,15 +339,15 @@ async def import_(
     \b
     holdfast memory import ann.jsonl --user bob
     """
-    whose: dict[str, Any] = {}
+    owner: dict[str, Any] = {}
     if org or any(each is not None for each in (user, agent, session)):
-        whose = owner_of(user=user, agent=agent, session=session, org=org)
+        owner = owner_of(user=user, agent=agent, session=session, org=org)
     done = {"added": 0, "folded": 0, "expired": 0}
     async with reach(invocation) as api:
-        with _opened(file) as lines, invocation.output.progress() as progress:
+        with _open_file(file) as lines, invocation.output.progress() as progress:
             for line, part in parts_of(lines):
-                told = await api.upload("import_memories", part, **whose, line=line)
-                done = {name: count + told[name] for name, count in done.items()}
+                counts = await api.upload("import_memories", part, **owner, line=line)
+                done = {name: count + counts[name] for name, count in done.items()}
                 progress(f"{sum(done.values())} memories")
     invocation.output.record(done)
     expired = f", {done['expired']} had expired" if done["expired"] else ""
@@ -366,7 +366,7 @@ def owner_of(*, user: str | None, agent: str | None, session: str | None, org: b
         owner = {"scope": "agent", "name": agent}
     else:
         owner = {"scope": "user", "name": user, "agent": agent}
-    return _given(owner)
+    return _without_none(owner)
 
 
 def summands(parts: Mapping[str, float], score: float) -> dict[str, str]:
@@ -393,7 +393,7 @@ def parts_of(lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
     yield begins, b"".join([header, *part])
 
 
-def _opened(file: Path) -> BinaryIO:
+def _open_file(file: Path) -> BinaryIO:
     try:
         return sys.stdin.buffer if str(file) == "-" else file.open("rb")
     except OSError as error:
@@ -415,7 +415,7 @@ def _say_limits(invocation: Invocation, found: dict[str, Any]) -> None:
         invocation.output.say(f"{found['omitted']} more were found, but the response would be too large.")
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

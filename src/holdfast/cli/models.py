@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.core.settings import EmbeddingSettings
 from holdfast.embeddings.known_models import KNOWN
-from holdfast.embeddings.local import fetched
+from holdfast.embeddings.local import fetch_in_thread
 from holdfast.embeddings.store import Store
 
 app = group("List and download embedding models. No server is needed.")
@@ -52,16 +52,16 @@ async def fetch(
     if not names and settings.url is not None:
         invocation.output.say(f"Nothing to download: vectors come from {settings.url}.")
     done: list[dict[str, object]] = []
-    for name in names or ([] if settings.url else _configured(settings)):
+    for name in names or ([] if settings.url else _configured_models(settings)):
         with _bar(f"fetching {name}", quiet=invocation.json) as progress:
-            files = await fetched(store, name, progress)
+            files = await fetch_in_thread(store, name, progress)
         done.append({"name": name, "bytes": files.bytes, "place": str(files.onnx.parent)})
         invocation.output.say(f"The model {name} is in {files.onnx.parent}.")
     if invocation.json:
         invocation.output.rows(done, {})
 
 
-def _configured(settings: EmbeddingSettings) -> dict[str, str]:
+def _configured_models(settings: EmbeddingSettings) -> dict[str, str]:
     """Return the configured models and the language of each."""
     if settings.chinese_model in ("", settings.model):
         return {settings.model: "every language"}
@@ -69,7 +69,7 @@ def _configured(settings: EmbeddingSettings) -> dict[str, str]:
 
 
 def _models(settings: EmbeddingSettings) -> Iterator[tuple[str, str, int]]:
-    configured = _configured(settings)
+    configured = _configured_models(settings)
     lengths = {settings.chinese_model: settings.chinese_dimensions, settings.model: settings.dimensions}
     for name, serves in configured.items():
         yield name, serves, lengths[name]
@@ -85,7 +85,7 @@ def _row(settings: EmbeddingSettings, store: Store, name: str, serves: str, dime
     files = store.find(name)
     if files is None:
         return row
-    state = "damaged" if store.damaged(files) else "here"
+    state = "damaged" if store.find_damaged(files) else "here"
     return row | {"bytes": files.bytes, "state": state, "place": str(files.onnx.parent)}
 
 

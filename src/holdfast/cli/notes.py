@@ -56,7 +56,7 @@ async def show(invocation: Invocation, user: User = None, agent: Agent = "defaul
     async with reach(invocation) as api:
         note = await api.call("read_notes", agent_id=agent, user=user)
     if invocation.json or note["notes"]:
-        invocation.output.value(shown(note["notes"], terminal=sys.stdout.isatty()), note)
+        invocation.output.value(format_notes(note["notes"], terminal=sys.stdout.isatty()), note)
     else:
         invocation.output.say(f"{agent} has no notes about {note['user']}.")
 
@@ -84,20 +84,20 @@ async def edit(
     holdfast notes edit --user ann --content "Prefers tea."
     holdfast notes edit --user ann --operation replace_section_by_header --section "## Tasks" --content - < tasks.md
     """
-    whose = {"agent_id": agent, "user": user}
+    owner = {"agent_id": agent, "user": user}
     if operation is None and content is None and section is None:
-        await _edit_by_hand(invocation, whose)
+        await _edit_by_hand(invocation, owner)
         return
     operation, text = operation or "append", _from_stdin() if content == "-" else content
     async with reach(invocation) as api:
-        note = await api.call("edit_notes", **whose, operation=operation, content=text, section_header=section)
+        note = await api.call("edit_notes", **owner, operation=operation, content=text, section_header=section)
     _report(invocation, note)
 
 
-async def _edit_by_hand(invocation: Invocation, whose: dict[str, str | None]) -> None:
+async def _edit_by_hand(invocation: Invocation, owner: dict[str, str | None]) -> None:
     editor = _editor()
     async with reach(invocation) as api:
-        note = await api.call("read_notes", **whose)
+        note = await api.call("read_notes", **owner)
     # Keep no connection open meanwhile: an editor may stay open for days.
     draft = NotesDraft(note["notes"])
     try:
@@ -105,7 +105,7 @@ async def _edit_by_hand(invocation: Invocation, whose: dict[str, str | None]) ->
         if text is not None:
             async with reach(invocation) as api:
                 edit = {"operation": "overwrite", "content": text, "version": note["version"]}
-                note = await api.call("edit_notes", **whose, **edit)
+                note = await api.call("edit_notes", **owner, **edit)
     except HoldfastError as error:
         if draft.is_changed():
             error.add_note(f"Your text is kept in {draft.path}")
@@ -120,7 +120,7 @@ async def _edit_by_hand(invocation: Invocation, whose: dict[str, str | None]) ->
         _report(invocation, note)
 
 
-def shown(notes: str, *, terminal: bool) -> str:
+def format_notes(notes: str, *, terminal: bool) -> str:
     """Format the notes for printing. For a terminal, escape control characters that a model has written."""
     notes = notes.removesuffix("\n")
     return printable(notes.replace("\r\n", "\n")) if terminal else notes
@@ -142,12 +142,12 @@ def _editor() -> str:
     return chosen or "vi"
 
 
-def _leave_it(signal: int, frame: object) -> None: ...
+def _ignore_signal(signal: int, frame: object) -> None: ...
 
 
 def _run(editor: str, path: Path) -> None:
     # The editor handles Ctrl-C. It does not inherit a handler, but it would inherit SIG_IGN.
-    before = signal.signal(signal.SIGINT, _leave_it)
+    before = signal.signal(signal.SIGINT, _ignore_signal)
     try:
         # Use the shell, as git does: the command may have options.
         code = subprocess.run(["sh", "-c", f'{editor} "$@"', editor, str(path)]).returncode

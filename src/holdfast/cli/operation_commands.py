@@ -53,26 +53,26 @@ def derive(
     `without`: inputs that the command does not offer. `arguments`: optional inputs that are arguments, not options.
     `fixed`: inputs with a fixed value.
     """
-    called, kind = operation(of), _kind(of)
+    target, kind = operation(of), _kind(of)
     hidden = {*without, *(fixed or ()), *NEVER_OFFERED}
 
     async def run(invocation: Invocation, **given: Any) -> None:
-        async with reach(invocation, of_a_tenant=called.needs != "operator") as api:
-            asked = {name: value for name, value in {**(fixed or {}), **given}.items() if value is not None}
+        async with reach(invocation, of_a_tenant=target.needs != "operator") as api:
+            inputs = {name: value for name, value in {**(fixed or {}), **given}.items() if value is not None}
             if kind is not None:
-                asked["id"] = str(await whole_id(api, kind, given["id"]))
-            found = await api.call(of, **asked)
-        show(invocation, asked, found)
+                inputs["id"] = str(await whole_id(api, kind, given["id"]))
+            found = await api.call(of, **inputs)
+        show(invocation, inputs, found)
 
     first = inspect.Parameter("invocation", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Invocation)
     options = [
         parameter(each, about, argument=about.required or each in arguments, shortened=kind is not None)
-        for each, about in called.inputs.items()
+        for each, about in target.inputs.items()
         if each not in hidden
     ]
     run.__signature__ = inspect.Signature([first, *options])  # type: ignore[attr-defined]
     run.__name__ = name
-    run.__doc__ = help or called.summary
+    run.__doc__ = help or target.summary
     command(app, name)(run)
 
 
@@ -135,11 +135,11 @@ def table(
     `ids`: columns with ids to shorten. `cut`: columns to cut on a terminal. `computed`: functions of a row.
     """
 
-    def show(invocation: Invocation, asked: Fields, response: Fields) -> None:
+    def show(invocation: Invocation, inputs: Fields, response: Fields) -> None:
         rows = next(cast(list[Fields], value) for value in response.values() if isinstance(value, list))
         shown = [{**row, **{name: value_of(row) for name, value_of in computed.items()}} for row in rows]
         by = columns
-        if found is not None and "query" in asked:
+        if found is not None and "query" in inputs:
             by, shown = found, [{**row, "score": f"{row['score']:.4f}"} for row in shown]
         invocation.output.rows(rows if invocation.json else shortened_ids(shown, *ids), _headings(by), cut=cut)
         say_incomplete(invocation, response, len(rows))
@@ -156,9 +156,9 @@ def _headings(columns: Columns) -> Mapping[str, str]:
 def message(text: str | Callable[[Fields], str]) -> Show:
     """Say a message about the arguments and the response. As JSON, print the response, or else the arguments."""
 
-    def show(invocation: Invocation, asked: Fields, found: Fields) -> None:
-        fields = {**asked, **found}
-        invocation.output.record(found or asked)
+    def show(invocation: Invocation, inputs: Fields, found: Fields) -> None:
+        fields = {**inputs, **found}
+        invocation.output.record(found or inputs)
         invocation.output.say(text.format(**fields) if isinstance(text, str) else text(fields))
 
     return show
@@ -167,7 +167,7 @@ def message(text: str | Callable[[Fields], str]) -> Show:
 def page(shown: Callable[[Fields], str]) -> Show:
     """Show the response as a text."""
 
-    def show(invocation: Invocation, asked: Fields, found: Fields) -> None:
+    def show(invocation: Invocation, inputs: Fields, found: Fields) -> None:
         if invocation.json:
             invocation.output.record(found)
         else:

@@ -35,10 +35,10 @@ class Pipes:
         self._outgoing = outgoing
         self._longest = longest
         self._loop = asyncio.get_running_loop()
-        self._come: asyncio.Queue[bytes | None] = asyncio.Queue()  # None: the end
-        self._room_to_come = threading.Semaphore(WAITING)
-        self._going: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._room_to_go = asyncio.Semaphore(WAITING)
+        self._incoming_lines: asyncio.Queue[bytes | None] = asyncio.Queue()  # None: the end
+        self._incoming_room = threading.Semaphore(WAITING)
+        self._outgoing_lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._outgoing_room = asyncio.Semaphore(WAITING)
         self._written = asyncio.Event()
         self._ended = False
         for work in (self._read, self._write):
@@ -46,68 +46,68 @@ class Pipes:
 
     async def lines(self) -> AsyncGenerator[bytes]:
         """Yield incoming lines until the end. A line that is too long is cut to `longest` + 1 bytes."""
-        while (line := await self._come.get()) is not None:
-            self._room_to_come.release()
+        while (line := await self._incoming_lines.get()) is not None:
+            self._incoming_room.release()
             yield line
 
     async def write(self, line: bytes) -> None:
         """Write a line when the queue has room; nothing after `end`."""
-        await self._room_to_go.acquire()
+        await self._outgoing_room.acquire()
         if self._ended:
-            self._room_to_go.release()
+            self._outgoing_room.release()
         else:
-            self._going.put(line + b"\n")
+            self._outgoing_lines.put(line + b"\n")
 
     def end(self) -> None:
         """Stop reading and writing lines: on request, or because the reader is gone."""
         self._ended = True
-        self._room_to_go.release()  # each waiting writer wakes the next one
-        self._come.put_nowait(None)
+        self._outgoing_room.release()  # each waiting writer wakes the next one
+        self._incoming_lines.put_nowait(None)
 
     async def close(self, *, grace: float) -> None:
         """Wait until all lines are written, at most `grace` seconds."""
-        self._going.put(None)
+        self._outgoing_lines.put(None)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self._written.wait()
 
     def _read(self) -> None:
         line = bytearray()
-        while piece := self._piece():
+        while piece := self._read_piece():
             *ends, rest = piece.split(b"\n")
             for end in ends:
-                self._take(self._longer(line, end))
+                self._take(self._extend(line, end))
                 line = bytearray()
-            line = self._longer(line, rest)
+            line = self._extend(line, rest)
         if line:
             self._take(line)
-        self._tell(self._come.put_nowait, None)
+        self._call_in_loop(self._incoming_lines.put_nowait, None)
 
-    def _longer(self, line: bytearray, more: bytes) -> bytearray:
+    def _extend(self, line: bytearray, more: bytes) -> bytearray:
         line += more[: self._longest + 1 - len(line)]
         return line
 
-    def _piece(self) -> bytes:
+    def _read_piece(self) -> bytes:
         try:
             return os.read(self._incoming, PIECE)
         except OSError:  # the other end is gone
             return b""
 
     def _take(self, line: bytearray) -> None:
-        self._room_to_come.acquire()
-        self._tell(self._come.put_nowait, bytes(line))
+        self._incoming_room.acquire()
+        self._call_in_loop(self._incoming_lines.put_nowait, bytes(line))
 
     def _write(self) -> None:
-        while (line := self._going.get()) is not None:
+        while (line := self._outgoing_lines.get()) is not None:
             rest = memoryview(line)
             try:
                 while rest:
                     rest = rest[os.write(self._outgoing, rest) :]
             except OSError:  # the reader is gone: the lines that follow are lost, too
-                self._tell(self.end)
-            self._tell(self._room_to_go.release)
-        self._tell(self._written.set)
+                self._call_in_loop(self.end)
+            self._call_in_loop(self._outgoing_room.release)
+        self._call_in_loop(self._written.set)
 
-    def _tell(self, what: Callable[..., object], *args: object) -> None:
+    def _call_in_loop(self, callback: Callable[..., object], *args: object) -> None:
         with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
-            self._loop.call_soon_threadsafe(what, *args)
+            self._loop.call_soon_threadsafe(callback, *args)

@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from holdfast.cli.api import Api, reach
-from holdfast.cli.chat_output import called, shortened
+from holdfast.cli.chat_output import format_call, shortened
 from holdfast.cli.ids import Id, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.operation_commands import derive, message, table
@@ -53,7 +53,7 @@ async def ls(
         COLUMNS,
         ids=["id"],
         cut=["question"],
-        question=lambda run: _beginning(run["question"]),
+        question=lambda run: _shorten_question(run["question"]),
         cost=lambda run: rounded(run["cost"]),
     )
     show(invocation, {}, {"runs": runs, "cursor": found["cursor"]})
@@ -64,16 +64,16 @@ async def show(invocation: Invocation, id: Id) -> None:
     """Show a run: prompt, reply and tool results of each step. Each part of a prompt is shown with its reason."""
     async with reach(invocation) as api:
         run = await whole_id(api, "run", id)
-        page = story = await api.call("get_run", id=run)
+        page = details = await api.call("get_run", id=run)
         while page["cursor"] is not None:
             page = await api.call("get_run", id=run, since=page["cursor"])
             for part in ("steps", "executions", "asked"):
-                story[part] += page[part]
-        story |= {"run": page["run"], "cursor": None}
+                details[part] += page[part]
+        details |= {"run": page["run"], "cursor": None}
     if invocation.json:
-        invocation.output.record(story)
+        invocation.output.record(details)
     else:
-        write(sys.stdout, printable("\n".join(shown(story))))
+        write(sys.stdout, printable("\n".join(format_run(details))))
 
 
 @command(app)
@@ -112,9 +112,9 @@ async def _edit_message(api: Api, id: UUID, message: str) -> None:
     await api.call("edit_node", id=run["trigger"], content=message, version=node["version"])
 
 
-def shown(story: dict[str, Any]) -> Iterator[str]:
+def format_run(details: dict[str, Any]) -> Iterator[str]:
     """Format a run for the terminal."""
-    run = story["run"]
+    run = details["run"]
     yield f"{run['id']} {run['state']}"
     yield f"agent     {run['agent']}" + (f", for {run['user']}" if run["user"] else "")
     yield from [f"model     {run['model']}"] if run["model"] else []
@@ -122,13 +122,13 @@ def shown(story: dict[str, Any]) -> Iterator[str]:
     yield f"asked     {run['created_at']}"
     yield from [f"finished  {run['finished_at']}"] if run["finished_at"] else []
     yield from [f"error     {run['error']['message']}"] if run["error"] else []
-    for step in story["steps"]:
-        here = {each["call_id"]: each for each in story["executions"] if each["step"] == step["number"]}
-        asked = {each["call_id"]: each for each in story["asked"] if each["step"] == step["number"]}
-        yield from _step(step, here, asked)
+    for step in details["steps"]:
+        here = {each["call_id"]: each for each in details["executions"] if each["step"] == step["number"]}
+        approvals = {each["call_id"]: each for each in details["asked"] if each["step"] == step["number"]}
+        yield from _step(step, here, approvals)
 
 
-def _step(step: dict[str, Any], ran: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
+def _step(step: dict[str, Any], ran: Mapping[str, Any], approvals: Mapping[str, Any]) -> Iterator[str]:
     sent, reply = step["sent"], step["reply"]
     yield f"\nstep {step['number']}: shown {sent['tokens']:,} tokens, counted by {sent['counter']}"
     for part in sent["parts"]:
@@ -139,13 +139,13 @@ def _step(step: dict[str, Any], ran: Mapping[str, Any], asked: Mapping[str, Any]
     yield f"  replied in {reply['usage']['output_tokens']:,} tokens{_cost(reply['cost'])}"
     yield from [f"    {shortened(reply['text'])}"] if reply["text"] else []
     for call in reply["calls"]:
-        yield f"  → {called({'tool': call['name'], 'arguments': _arguments(call['arguments'])})}"
-        yield from [f"  ? {_decision(asked[call['id']])}"] if call["id"] in asked else []
+        yield f"  → {format_call({'tool': call['name'], 'arguments': _arguments(call['arguments'])})}"
+        yield from [f"  ? {_decision(approvals[call['id']])}"] if call["id"] in approvals else []
         yield from [f"  ← {_outcome(ran[call['id']])}"] if call["id"] in ran else []
 
 
-def _decision(asked: dict[str, Any]) -> str:
-    return f"{asked['state']}: {shortened(asked['comment'])}" if asked["comment"] else asked["state"]
+def _decision(approval: dict[str, Any]) -> str:
+    return f"{approval['state']}: {shortened(approval['comment'])}" if approval["comment"] else approval["state"]
 
 
 def _outcome(execution: dict[str, Any]) -> str:
@@ -169,6 +169,6 @@ def rounded(cost: float) -> str:
     return f"{cost:.4f}".rstrip("0").rstrip(".") if cost >= 0.0001 or not cost else "<0.0001"
 
 
-def _beginning(question: str) -> str:
+def _shorten_question(question: str) -> str:
     line = " ".join(question.split())
     return line if len(line) <= BEGINNING else line[: BEGINNING - 1] + "…"

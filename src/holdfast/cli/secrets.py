@@ -34,9 +34,9 @@ async def set_(
     """
     value = _value(name)
     async with reach(invocation) as api:
-        made = await api.call("set_secret", name=name, value=value, hosts=host or [])
-    invocation.output.record(made)
-    where = f" It is sent only to {', '.join(made['hosts'])}." if made["hosts"] else ""
+        stored = await api.call("set_secret", name=name, value=value, hosts=host or [])
+    invocation.output.record(stored)
+    where = f" It is sent only to {', '.join(stored['hosts'])}." if stored["hosts"] else ""
     invocation.output.say(f"Stored the secret {name}.{where}")
 
 

@@ -59,7 +59,7 @@ async def find_server(
     `serve` makes the engine of a started server serve agents.
     """
     config = invocation.config()
-    named = _named(invocation, config, user)
+    named = _named_server(invocation, config, user)
     if named is not None:
         _say_which(invocation, f"Asking the server at {named.url}.")
         yield FoundServer(named, lambda: named)
@@ -112,7 +112,7 @@ def named_database(config: Config) -> str | None:
     return None if config.database.url is None else place_of(config.database.url.get_secret_value())
 
 
-def _named(invocation: Invocation, config: Config, user: str | None) -> Server | None:
+def _named_server(invocation: Invocation, config: Config, user: str | None) -> Server | None:
     """Return the server of --server or HOLDFAST_SERVER_URL. The key determines the tenant, unless one is named."""
     url = (invocation.server or os.environ.get(URL, "")).rstrip("/")
     if not url:

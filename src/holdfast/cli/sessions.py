@@ -61,8 +61,8 @@ async def search(
         invocation.output.rows(found, {})
         return
     for hit in found:
-        talk = hit["conversation"]
-        write(sys.stdout, f"{_seen(talk['session_id'] or talk['id'])}  {shown(hit['node'])}")
+        conversation = hit["conversation"]
+        write(sys.stdout, f"{_one_line(conversation['session_id'] or conversation['id'])}  {format_node(hit['node'])}")
     if cursor is not None:
         invocation.output.say(f"There may be more than these {limit}. See --limit.")
 
@@ -72,12 +72,12 @@ async def show(invocation: Invocation, session: Session) -> None:
     """Show the nodes of a conversation, with their numbers. With --json, print every field of every node."""
     nodes: list[dict[str, Any]] = []
     async with reach(invocation) as api:
-        talk = await _find(api, session)
-        async for node in _nodes(api, talk["id"]):
+        conversation = await _find(api, session)
+        async for node in _nodes(api, conversation["id"]):
             if invocation.json:
                 nodes.append(node)
             else:
-                write(sys.stdout, shown(node))
+                write(sys.stdout, format_node(node))
     if invocation.json:
         invocation.output.rows(nodes, {})
 
@@ -98,10 +98,10 @@ async def fork(
     holdfast sessions fork web-42 --at 7
     """
     async with reach(invocation) as api:
-        talk = await _find(api, session)
-        made = await api.call("fork_conversation", id=talk["id"], at=at, session_id=session_id)
-    invocation.output.say(f"Forked {session} at node {made['forked_at']}:")
-    invocation.output.value(made["session_id"] or made["id"], made)
+        conversation = await _find(api, session)
+        copy = await api.call("fork_conversation", id=conversation["id"], at=at, session_id=session_id)
+    invocation.output.say(f"Forked {session} at node {copy['forked_at']}:")
+    invocation.output.value(copy["session_id"] or copy["id"], copy)
 
 
 @command(app, name="edit-message")
@@ -140,21 +140,21 @@ async def export(invocation: Invocation, session: Session) -> None:
     holdfast sessions export web-42 > web-42.jsonl
     """
     async with reach(invocation) as api:
-        talk = await _find(api, session)
-        await api.download("export_conversation", write_bytes, id=talk["id"])
+        conversation = await _find(api, session)
+        await api.download("export_conversation", write_bytes, id=conversation["id"])
 
 
-def shown(node: dict[str, Any]) -> str:
+def format_node(node: dict[str, Any]) -> str:
     """Format a node for the terminal: its number, author and time, then its text."""
     _, kind, name = node["context"].split(":", 2)
     at = datetime.fromisoformat(node["created_at"]).astimezone().strftime("%Y-%m-%d %H:%M")
-    said = "(deleted)" if node["deleted"] else node["content"].replace("\r\n", "\n")
-    lines = said.split("\n") if said else []
+    content = "(deleted)" if node["deleted"] else node["content"].replace("\r\n", "\n")
+    lines = content.split("\n") if content else []
     text = "\n".join(INDENT + line for line in [*lines, *_calls(node["payload"]), *_retry(node)])
-    return printable(f"{node['seq']}  {_seen(name)} ({kind}), {at}\n{text}\n")
+    return printable(f"{node['seq']}  {_one_line(name)} ({kind}), {at}\n{text}\n")
 
 
-def _seen(name: str) -> str:
+def _one_line(name: str) -> str:
     """Return a name on one line. A line end in a name could forge a line."""
     return name if name.isprintable() else repr(name)
 
@@ -173,8 +173,8 @@ def _retry(node: dict[str, Any]) -> list[str]:
 
 async def _node(api: Api, session: str, number: int) -> dict[str, Any]:
     """Return the message with this number."""
-    talk = await _find(api, session)
-    found = (await api.call("list_nodes", id=talk["id"], since=number - 1, limit=1))["nodes"]
+    conversation = await _find(api, session)
+    found = (await api.call("list_nodes", id=conversation["id"], since=number - 1, limit=1))["nodes"]
     if not found or found[0]["seq"] != number or found[0]["deleted"]:
         raise NotFound(f"there is no message {number} in {session}", next="`holdfast sessions show` lists them.")
     return found[0]

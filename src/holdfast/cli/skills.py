@@ -51,7 +51,7 @@ async def import_(
     async with reach(invocation) as api:
         try:
             for each in in_order(load_folders(folder)):
-                body = {"files": sent(write_folder(each), each.executable), "replace": replace}
+                body = {"files": encode_files(write_folder(each), each.executable), "replace": replace}
                 done.append(await api.call("import_skill", **body))
         finally:
             invocation.output.rows(done, {"name": "NAME", "change": "CHANGE", "version": "VERSION"})
@@ -76,8 +76,8 @@ async def export(
     done: list[dict[str, Any]] = []
     async with reach(invocation) as api:
         for name in names or [name async for name in _all_names(api)]:
-            folder = to / _free(folder_name(name), {Path(each["folder"]).name for each in done})
-            save_folder(folder, await _exported(api, name))
+            folder = to / _free_name(folder_name(name), {Path(each["folder"]).name for each in done})
+            save_folder(folder, await _read_skill(api, name))
             done.append({"name": name, "folder": str(folder)})
     invocation.output.rows(done, {"name": "NAME", "folder": "FOLDER"})
 
@@ -108,11 +108,11 @@ async def link(
     \b
     holdfast skills link returns refund --config '{"approve": true, "arguments": {"currency": "EUR"}}'
     """
-    link, said = {"name": skill, "tool": tool}, {"access": access, "config": _config(config)}
+    link, options = {"name": skill, "tool": tool}, {"access": access, "config": _config(config)}
     async with reach(invocation) as api:
-        made = await (api.call("unlink_tool", **link) if undo else api.call("link_tool", **link, **said))
-    invocation.output.record(made or {"skill": skill, "tool": tool})
-    invocation.output.say(f"{skill} no longer uses {tool}." if undo else f"{skill} uses {tool} ({made['access']}).")
+        result = await (api.call("unlink_tool", **link) if undo else api.call("link_tool", **link, **options))
+    invocation.output.record(result or {"skill": skill, "tool": tool})
+    invocation.output.say(f"{skill} no longer uses {tool}." if undo else f"{skill} uses {tool} ({result['access']}).")
 
 
 @command(app)
@@ -124,11 +124,11 @@ async def need(
     undo: Undo = False,
 ) -> None:
     """Make a skill depend on another skill, which is loaded with it."""
-    need, said = {"name": skill, "other": other}, {"required": not optional}
+    need, options = {"name": skill, "other": other}, {"required": not optional}
     async with reach(invocation) as api:
-        made = await (api.call("spare_skill", **need) if undo else api.call("need_skill", **need, **said))
-    invocation.output.record(made or {"skill": skill, "on": other})
-    invocation.output.say(f"{skill} no longer depends on {other}." if undo else f"{skill} {_needs(made)}.")
+        result = await (api.call("spare_skill", **need) if undo else api.call("need_skill", **need, **options))
+    invocation.output.record(result or {"skill": skill, "on": other})
+    invocation.output.say(f"{skill} no longer depends on {other}." if undo else f"{skill} {_needs(result)}.")
 
 
 @command(app)
@@ -143,12 +143,12 @@ async def assign(
     undo: Undo = False,
 ) -> None:
     """Assign a skill to an agent. Omitted options of an existing assignment are unchanged."""
-    assignment, said = {"agent": agent, "name": skill}, {"priority": priority, "config": _config(config)}
+    assignment, options = {"agent": agent, "name": skill}, {"priority": priority, "config": _config(config)}
     async with reach(invocation) as api:
-        made = await (
-            api.call("unassign_skill", **assignment) if undo else api.call("assign_skill", **assignment, **said)
+        result = await (
+            api.call("unassign_skill", **assignment) if undo else api.call("assign_skill", **assignment, **options)
         )
-    invocation.output.record(made or {"agent": agent, "skill": skill})
+    invocation.output.record(result or {"agent": agent, "skill": skill})
     invocation.output.say(f"{agent} no longer has {skill}." if undo else f"{agent} has {skill}.")
 
 
@@ -166,10 +166,12 @@ async def history(
         ]
     changes = [change for each in found for change in each["changes"]]
     rows = sorted(changes, key=lambda each: (each["revision"], each["number"]), reverse=True)[:limit]
-    invocation.output.rows(rows if invocation.json else [{**row, "what": _what(row)} for row in rows], CHANGES)
+    invocation.output.rows(
+        rows if invocation.json else [{**row, "what": _summarize_change(row)} for row in rows], CHANGES
+    )
 
 
-def sent(files: Mapping[str, bytes], executable: Collection[str]) -> dict[str, Any]:
+def encode_files(files: Mapping[str, bytes], executable: Collection[str]) -> dict[str, Any]:
     """Encode the files of a folder for the API."""
     return {
         path: {"content": base64.b64encode(content).decode(), "executable": path in executable}
@@ -195,7 +197,7 @@ def in_order(folders: Iterable["FolderSkill"]) -> list["FolderSkill"]:
     return list(ordered.values())
 
 
-def shown(skill: dict[str, Any]) -> Iterator[str]:
+def format_skill(skill: dict[str, Any]) -> Iterator[str]:
     """Format a skill for the terminal."""
     yield skill["name"]
     about = {
@@ -230,15 +232,17 @@ def _needs(need: dict[str, Any]) -> str:
     return f"{'depends on' if need['required'] else 'can use'} {need['on']}"
 
 
-def _what(change: dict[str, Any]) -> str:
+def _summarize_change(change: dict[str, Any]) -> str:
     """Summarize a change: the other end of a link, or the changed columns."""
     before: dict[str, Any] = change["before"] or {}
     after: dict[str, Any] = change["after"] or {}
     other = {**before, **after}.get({"skill_tool": "tool", "skill_dependency": "needs"}.get(change["kind"], ""))
     aside = {"aggregate_version", "update_ts", "update_user"}
     names = [name for name in {**before, **after} if name not in aside and before.get(name) != after.get(name)]
-    told = [f"{name}={json.dumps(after.get(name), ensure_ascii=False)}" for name in names] if before and after else []
-    return shortened(" ".join(filter(None, [other, *told])))
+    changes = (
+        [f"{name}={json.dumps(after.get(name), ensure_ascii=False)}" for name in names] if before and after else []
+    )
+    return shortened(" ".join(filter(None, [other, *changes])))
 
 
 async def _all_names(api: Api) -> AsyncIterator[str]:
@@ -252,7 +256,7 @@ async def _all_names(api: Api) -> AsyncIterator[str]:
             return
 
 
-async def _exported(api: Api, name: str) -> "FolderSkill":
+async def _read_skill(api: Api, name: str) -> "FolderSkill":
     from holdfast.skills.folders import read_folder
 
     files: dict[str, Any] = (await api.call("export_skill", name=name))["files"]
@@ -260,11 +264,11 @@ async def _exported(api: Api, name: str) -> "FolderSkill":
     return read_folder(contents, executable=[path for path, file in files.items() if file["executable"]])
 
 
-def _free(folder: str, taken: Collection[str]) -> str:
+def _free_name(folder: str, taken: Collection[str]) -> str:
     """Return a free folder name: different names of skills can lead to the same folder name."""
     return folder if folder not in taken else next(one for n in count(2) if (one := f"{folder}-{n}") not in taken)
 
 
 derive(app, "ls", "list_skills", table(COLUMNS, found=FOUND), without=["after"], arguments=["query"])
-derive(app, "show", "get_skill", page(lambda skill: "\n".join(shown(skill))))
+derive(app, "show", "get_skill", page(lambda skill: "\n".join(format_skill(skill))))
 derive(app, "rm", "remove_skill", message("Removed the skill {name}."))

@@ -98,7 +98,7 @@ async def add(
         with invocation.output.progress() as progress:
             progress(f"importing {len(document):,} characters")
             report = await api.call("add_source", **wanted, document=document, url=_url(location))
-    _tell(invocation, report)
+    _report_import(invocation, report)
 
 
 @command(app)
@@ -108,7 +108,7 @@ async def show(invocation: Invocation, name: Name) -> None:
         found = await api.call("get_source", name=name)
     invocation.output.record(found)
     if not invocation.json:
-        write(sys.stdout, shown(found["source"]) + "\n")
+        write(sys.stdout, format_source(found["source"]) + "\n")
         notes = [{**tool, "notes": "; ".join(tool["notes"])} for tool in found["tools"]]
         invocation.output.rows(notes, TOOLS)
         if found["skipped"]:
@@ -148,8 +148,8 @@ async def change(
             "version": old["version"],
             "choice": choice,
             "base_url": base_url,
-            "auth": _over(backend.get("auth", {}), auths) if auths else None,
-            "headers": _over(backend.get("headers", {}), headers) if headers else None,
+            "auth": _merge(backend.get("auth", {}), auths) if auths else None,
+            "headers": _merge(backend.get("headers", {}), headers) if headers else None,
             "timeout": timeout,
             "url": _url(location),
             "accept_address": accept_address,
@@ -158,7 +158,7 @@ async def change(
             with invocation.output.progress() as progress:
                 wanted["document"] = read_document(location or old["location"], progress)
         report = await api.call("change_source", name=name, **wanted)
-    _tell(invocation, report)
+    _report_import(invocation, report)
 
 
 @command(app)
@@ -172,11 +172,11 @@ async def reload(
     """Import the document of a source again and report the changes."""
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
-            document = read_document(location or await _known(api, name), progress)
+            document = read_document(location or await _known_location(api, name), progress)
             progress(f"importing {len(document):,} characters")
             body = {"document": document, "url": _url(location), "dry_run": dry_run, "accept_address": accept_address}
             report = await api.call("reload_source", name=name, **body)
-    _tell(invocation, report)
+    _report_import(invocation, report)
 
 
 @command(app)
@@ -196,8 +196,8 @@ def choice_of(
     *, all: bool, operations: list[str] | None, tags: list[str] | None, paths: list[str] | None
 ) -> dict[str, Any] | None:
     """Return the selected operations for the API, or None if nothing is selected."""
-    said = {"everything": all, "operations": operations, "tags": tags, "paths": paths}
-    return {name: value for name, value in said.items() if value} or None
+    choice = {"everything": all, "operations": operations, "tags": tags, "paths": paths}
+    return {name: value for name, value in choice.items() if value} or None
 
 
 def pairs(option: str, texts: Iterable[str] | None, sign: str, form: str) -> dict[str, str]:
@@ -215,7 +215,7 @@ def read_document(location: str, progress: Progress) -> str:
     """Read a document from a file, stdin or a URL, on this machine."""
     progress(f"reading {location}")
     if _url(location) is not None:
-        data = _fetched(location)
+        data = _fetch(location)
     elif location == "-":
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
     else:
@@ -237,7 +237,7 @@ def read_document(location: str, progress: Progress) -> str:
         ) from None
 
 
-def shown(source: Mapping[str, Any]) -> str:
+def format_source(source: Mapping[str, Any]) -> str:
     """Format a source for the terminal."""
     backend, choice = source["backend"], source["choice"]
     chosen = ["everything"] if choice["everything"] else []
@@ -257,7 +257,7 @@ def shown(source: Mapping[str, Any]) -> str:
     return printable("\n".join(lines))
 
 
-async def _known(api: Api, name: str) -> str:
+async def _known_location(api: Api, name: str) -> str:
     source = (await api.call("get_source", name=name))["source"]
     if not source["location"]:
         next = f"Name it: `holdfast sources reload {name} FILE`."
@@ -272,7 +272,7 @@ def _url(location: str | None) -> str | None:
     return location if is_one else None
 
 
-def _fetched(url: str) -> bytes:
+def _fetch(url: str) -> bytes:
     from http.client import HTTPException
     from urllib import request
 
@@ -291,11 +291,11 @@ def _fetched(url: str) -> bytes:
         raise Unavailable(f"{url[:200]} cannot be fetched", why=why, next=next) from None
 
 
-def _over(old: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in {**old, **said}.items() if value}
+def _merge(old: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in {**old, **changes}.items() if value}
 
 
-def _tell(invocation: Invocation, report: dict[str, Any]) -> None:
+def _report_import(invocation: Invocation, report: dict[str, Any]) -> None:
     """Report an import: a line for each changed tool, then a summary."""
     source, output = report["source"], invocation.output
     output.record(report)
@@ -305,7 +305,7 @@ def _tell(invocation: Invocation, report: dict[str, Any]) -> None:
     if rows and not invocation.json:
         output.rows(rows, CHANGES)
     would = "would have" if report["dry_run"] else "has"
-    output.say(f"{source['name']} {would} {_many(source['tools'], 'tool')}: {_counted(report)}.")
+    output.say(f"{source['name']} {would} {_plural(source['tools'], 'tool')}: {_count_changes(report)}.")
     chosen = [each for each in report["skipped"] if each["chosen"]]
     for each in chosen[:5]:
         output.say(f"{each['operation']} was skipped: {each['reason']}.")
@@ -320,7 +320,7 @@ def _tell(invocation: Invocation, report: dict[str, Any]) -> None:
     _say_missing(invocation, report)
 
 
-def _counted(report: Mapping[str, Any]) -> str:
+def _count_changes(report: Mapping[str, Any]) -> str:
     kinds = ("added", "changed", "removed", "deactivated", "unchanged")
     return ", ".join(f"{len(report[kind])} {kind}" for kind in kinds if report[kind]) or "no changes"
 
@@ -336,5 +336,5 @@ def _say_missing(invocation: Invocation, found: Mapping[str, Any]) -> None:
         )
 
 
-def _many(count: int, noun: str) -> str:
+def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli.api import reach
 from holdfast.cli.arguments import arguments_of, types_of, whole_of
-from holdfast.cli.chat_output import called, shortened
+from holdfast.cli.chat_output import format_call, shortened
 from holdfast.cli.ids import Id, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.operation_commands import Fields, derive, message, page, table
@@ -88,7 +88,7 @@ async def permit(
         raise InvalidInput("the arguments name no permission", next="Name an agent and a level, or give --users LEVEL.")
     async with reach(invocation) as api:
         tool = await api.call("get_tool", name=name)
-        changed = permitted(tool["permissions"], agent, level, users)
+        changed = change_permissions(tool["permissions"], agent, level, users)
         tool = await api.call("permit_tool", name=name, permissions=changed, version=tool["version"])
     invocation.output.record(tool)
     invocation.output.say(f"{name}: {_permissions(tool)}.")
@@ -100,7 +100,7 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])", line, maxsplit=1)[0]
 
 
-def permitted(
+def change_permissions(
     permissions: Mapping[str, Any], agent: str | None, level: str | None, users: str | None = None
 ) -> dict[str, Any]:
     """Return the changed permissions. `default` is for all agents that are not named."""
@@ -114,13 +114,13 @@ def permitted(
     return changed
 
 
-def shown(tool: dict[str, Any]) -> Iterator[str]:
+def format_tool(tool: dict[str, Any]) -> Iterator[str]:
     """Format a tool for the terminal."""
     yield f"{tool['name']} ({tool['kind']})"
     about = {
         "description": shortened(tool["description"]),
         "from": _origin(tool),
-        "runs": _way(tool),
+        "runs": _target(tool),
         "version": f"{tool['label']}, changed {tool['version'] - 1} times",
         "active": "" if tool["active"] else "no",
         "access": tool["access"],
@@ -144,9 +144,9 @@ def _parameters(schema: Mapping[str, Any]) -> Iterator[str]:
     for name, each in properties.items():
         kinds = " or ".join(sorted(types_of(each, schema))) or "any"
         needed = ", required" if name in schema.get("required", ()) else ""
-        said = cast(dict[str, Any], each) if isinstance(each, dict) else {}
-        default = f", default {json.dumps(said['default'], ensure_ascii=False)}" if "default" in said else ""
-        about = f": {shortened(said['description'])}" if said.get("description") else ""
+        fields = cast(dict[str, Any], each) if isinstance(each, dict) else {}
+        default = f", default {json.dumps(fields['default'], ensure_ascii=False)}" if "default" in fields else ""
+        about = f": {shortened(fields['description'])}" if fields.get("description") else ""
         yield f"  {name} ({kinds}{needed}{default}){about}"
 
 
@@ -160,7 +160,7 @@ def _origin(tool: Mapping[str, Any]) -> str:
             return f"{tool['updated_by']}, who registered it" if tool["updated_by"] else "the registry"
 
 
-def _way(tool: Mapping[str, Any]) -> str:
+def _target(tool: Mapping[str, Any]) -> str:
     request = tool["request"]
     if request:
         return f"{request['method']} {request['url']}"
@@ -169,7 +169,7 @@ def _way(tool: Mapping[str, Any]) -> str:
 
 def _permissions(tool: Mapping[str, Any]) -> str:
     permissions: Mapping[str, Any] = tool["permissions"] or {}
-    said = [
+    levels = [
         *permissions.get("agents", {}).items(),
         *(
             (name, permissions[key])
@@ -177,7 +177,7 @@ def _permissions(tool: Mapping[str, Any]) -> str:
             if key in permissions
         ),
     ]
-    return ", ".join(f"{name} {level}" for name, level in said)
+    return ", ".join(f"{name} {level}" for name, level in levels)
 
 
 def _counts(tool: Mapping[str, Any]) -> str:
@@ -204,15 +204,15 @@ def _refuse_failed(done: Mapping[str, Any]) -> None:
 def _text(done: Mapping[str, Any]) -> str:
     """Return the result of a call: in full, unless it is stored separately."""
     result = done["result"]
-    text: str = done["text"] if done["has_output"] or result is None else _written(result)
+    text: str = done["text"] if done["has_output"] or result is None else _to_text(result)
     return printable(text) if sys.stdout.isatty() else text
 
 
-def _written(result: Any) -> str:
+def _to_text(result: Any) -> str:
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
-def _who(row: dict[str, Any]) -> str:
+def _caller(row: dict[str, Any]) -> str:
     return " ".join(filter(None, [row["user"] or "", f"by {row['agent']}" if row["agent"] else ""]))
 
 
@@ -220,7 +220,7 @@ def _ms(row: dict[str, Any]) -> str:
     return "" if row["latency_ms"] is None else f"{row['latency_ms']:.1f}"
 
 
-def _cancelled(done: Fields) -> str:
+def _cancel_text(done: Fields) -> str:
     return f"The call {done['id']} is {done['status'] if done['status'] != 'running' else 'being stopped'}."
 
 
@@ -232,22 +232,29 @@ derive(
     without=["kind", "after"],
     arguments=["query"],
 )
-derive(app, "show", "get_tool", page(lambda tool: "\n".join(shown(tool))))
+derive(app, "show", "get_tool", page(lambda tool: "\n".join(format_tool(tool))))
 derive(
     app,
     "calls",
     "list_executions",
-    table(CALLS, ids=["id"], call=called, gave=lambda row: shortened(row["error"] or row["text"]), who=_who, ms=_ms),
+    table(
+        CALLS,
+        ids=["id"],
+        call=format_call,
+        gave=lambda row: shortened(row["error"] or row["text"]),
+        who=_caller,
+        ms=_ms,
+    ),
     help="List tool calls, of agents and direct ones, newest first.",
     without=["user", "before"],
     arguments=["tool"],
 )
-derive(app, "cancel", "cancel_execution", message(_cancelled))
+derive(app, "cancel", "cancel_execution", message(_cancel_text))
 derive(
     app,
     "decide",
     "decide_execution",
-    message(lambda done: f"{called(done)} is {done['status']}."),
+    message(lambda done: f"{format_call(done)} is {done['status']}."),
     help="Resolve a call with the status `unknown`. Mark it done or failed, or make it again.",
     without=["comment"],
 )

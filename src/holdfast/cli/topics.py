@@ -27,8 +27,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 
 def _positions(done: Fields) -> str:
-    told = ", ".join(f"partition {number} at {position}" for number, position in done["positions"].items())
-    return f"{done['group']} continues in {done['topic']} with {told}."
+    positions = ", ".join(f"partition {number} at {position}" for number, position in done["positions"].items())
+    return f"{done['group']} continues in {done['topic']} with {positions}."
 
 
 derive(app, "ls", "list_topics", table(COLUMNS, per_second=lambda topic: f"{topic['per_second']:.2f}"))
@@ -64,7 +64,7 @@ async def publish(
     \b
     holdfast topics publish orders '{"parcel": 7}' --key ann
     """
-    sent, headers = parsed(value), dict(map(_header, header or ()))
+    sent, headers = parse_value(value), dict(map(_header, header or ()))
     async with reach(invocation) as api:
         record = await api.call("publish_record", name=name, value=sent, key=key, id=id, headers=headers)
     place = f"{record['partition']}/{record['offset']}"
@@ -111,10 +111,10 @@ async def tail(
             if invocation.json:
                 invocation.output.line(record)
             else:
-                write(sys.stdout, shown(record))
+                write(sys.stdout, format_record(record))
 
 
-def shown(record: dict[str, Any]) -> str:
+def format_record(record: dict[str, Any]) -> str:
     """Format a record as one line: its position, time, key and value."""
     at = datetime.fromisoformat(record["at"]).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     key = "-" if record["key"] is None else json.dumps(record["key"], ensure_ascii=False)
@@ -122,7 +122,7 @@ def shown(record: dict[str, Any]) -> str:
     return printable(f"{record['partition']}/{record['offset']}  {at}  {key}  {value}")
 
 
-def parsed(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """Parse a value as JSON; `-` reads it from stdin."""
     try:
         return json.loads(sys.stdin.buffer.read() if text == "-" else text)
@@ -135,16 +135,16 @@ async def _records(
 ) -> AsyncGenerator[dict[str, Any]]:
     """Yield the stored records, sorted by time within a page. With `follow`, yield new records after them."""
     left = limit
-    asked = {"limit": PAGE, **start}
+    query = {"limit": PAGE, **start}
     more = True
     while more:
-        page = await api.call("read_records", name=topic, **asked)
+        page = await api.call("read_records", name=topic, **query)
         records = sorted(page["records"], key=lambda record: (record["at"], record["partition"], record["offset"]))
         for record in records[:left]:
             yield record
         left = None if left is None else left - len(records)
-        more = (left is None or left > 0) and (follow or (bool(records) and "newest" not in asked))
-        asked = {"limit": PAGE, "positions": ",".join(f"{p}:{offset}" for p, offset in page["next"].items())}
+        more = (left is None or left > 0) and (follow or (bool(records) and "newest" not in query))
+        query = {"limit": PAGE, "positions": ",".join(f"{p}:{offset}" for p, offset in page["next"].items())}
         if more and not records:
             await asyncio.sleep(POLL)
 

@@ -80,21 +80,27 @@ async def _up(invocation: Invocation, config: Config, listener: socket.socket, f
             if agents:
                 for name in dict.fromkeys([config.tenant, *config.agents.tenants]):
                     # Select the tenant by id, as requests do: then sockets get the events of this process at once.
-                    theirs = engine.tenant((await engine.tenants.find(name)).id)
-                    serving = await stack.enter_async_context(theirs.serving(found, grace=config.server.shutdown_grace))
+                    tenant_engine = engine.tenant((await engine.tenants.find(name)).id)
+                    serving = await stack.enter_async_context(
+                        tenant_engine.serving(found, grace=config.server.shutdown_grace)
+                    )
                     served["agents"] = sorted({*served.get("agents", ()), *serving.agents})
             if found.skills:
                 await stack.enter_async_context(engine.worker(found))
                 served["skills"] = sorted(found.skills)
         link = None
-        if await _asks_for_keys(engine, listener):
+        if await _requires_keys(engine, listener):
             link = ""
             if _on_terminal(invocation):
                 text = await engine.keys.create_link(tenant.id, LOCAL_USER)
                 link = f"{config.server.root_path}/login?link={text}"
         settle()
         await serve(
-            engine, listener, config, lambda server: _tell(invocation, engine, server, served, parts, link), app=found
+            engine,
+            listener,
+            config,
+            lambda server: _announce(invocation, engine, server, served, parts, link),
+            app=found,
         )
     leave()
     invocation.output.say("Stopped.")
@@ -105,7 +111,7 @@ def _on_terminal(invocation: Invocation) -> bool:
     return (sys.stdout if invocation.json else sys.stderr).isatty()
 
 
-async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
+async def _requires_keys(engine: Engine, listener: socket.socket) -> bool:
     """Return whether local access is off, so that a browser needs a sign-in link."""
     config = engine.config
     if config.server.require_key or config.access.issuers or not address_of(listener).is_loopback:
@@ -113,7 +119,7 @@ async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
     return await engine.keys.any_exists()
 
 
-def _tell(
+def _announce(
     invocation: Invocation,
     engine: Engine,
     server: ServerFile,

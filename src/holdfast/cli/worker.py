@@ -49,7 +49,7 @@ async def _work(invocation: Invocation, config: Config, found: App, concurrency:
             engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
         with _signals() as (stop, at_once):
             async with engine.worker(found, concurrency=concurrency) as worker:
-                _tell(invocation, config, found, concurrency)
+                _announce(invocation, config, found, concurrency)
                 await stop.wait()
                 stopping = asyncio.create_task(worker.stop(grace))
                 hurrying = asyncio.create_task(at_once.wait())
@@ -67,21 +67,21 @@ def _signals() -> Generator[tuple[asyncio.Event, asyncio.Event]]:
     first, second = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def asked() -> None:
+    def on_signal() -> None:
         (second if first.is_set() else first).set()
 
     # `nohup` ignores SIGHUP: keep that.
-    heard = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
-    for number in heard:
-        loop.add_signal_handler(number, asked)
+    numbers = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal)
     try:
         yield first, second
     finally:
-        for number in heard:
+        for number in numbers:
             loop.remove_signal_handler(number)
 
 
-def _tell(invocation: Invocation, config: Config, found: App, concurrency: int) -> None:
+def _announce(invocation: Invocation, config: Config, found: App, concurrency: int) -> None:
     skills = sorted(found.skills)
     invocation.output.line({"skills": skills, "concurrency": concurrency, "tenant": config.tenant})
     own = ", ".join([*skills, "registered tools"])

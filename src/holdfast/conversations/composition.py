@@ -28,7 +28,7 @@ class TenantConversations:
 
 
 def conversations_of(
-    database: Database, *, identities: Identities, log: Log, listen: Listen, wakes: Notifications
+    database: Database, *, identities: Identities, log: Log, listen: Listen, notifications: Notifications
 ) -> TenantConversations:
     """Return the services of a tenant."""
     conversations = Conversations(database, identities, log)
@@ -36,7 +36,7 @@ def conversations_of(
         conversations=conversations,
         snapshots=Snapshots(database, identities),
         state=State(database, log),
-        turns=TurnClaims(database, conversations, listen=listen, wakes=wakes),
+        turns=TurnClaims(database, conversations, listen=listen, notifications=notifications),
         sessions=Sessions(database, identities),
         notes=Notes(database, identities),
     )

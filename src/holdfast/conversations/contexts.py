@@ -26,9 +26,9 @@ class Context(NamedTuple):
         return f"{self.type}:{self.name}:{self.value}" if self.type else ""
 
 
-def parse_context(given: str | Context) -> Context:
+def parse_context(context: str | Context) -> Context:
     """Return the parts of `type:name:value`. The value can contain colons."""
-    text = str(given)
+    text = str(context)
     found = _FORM.fullmatch(text)
     if found is None:
         raise InvalidInput(

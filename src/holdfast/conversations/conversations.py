@@ -131,17 +131,17 @@ class Conversations:
         if user is None:
             rows = await run.all(sql("conversation_by_session"), store(session_id))
         else:
-            who = await self._identities.find_id("user", user)
-            rows = await run.all(sql("conversation_of_user_by_session"), store(session_id), who, store(app), adopts)
+            user_id = await self._identities.find_id("user", user)
+            rows = await run.all(sql("conversation_of_user_by_session"), store(session_id), user_id, store(app), adopts)
         if len(rows) > 1:
             raise ambiguous_session(session_id)
         return conversation_of(rows[0]) if rows else None
 
     async def adopt(self, id: UUID, *, app: str = APP, user: str, tx: Transaction | None = None) -> bool:
         """Assign a conversation without a user to this user and app. Return False if it is another's by now."""
-        who = await self._identities.id("user", user, tx=tx)
+        user_id = await self._identities.id("user", user, tx=tx)
         run = await self._database.within(tx)
-        return await run.run(sql("adopt_conversation"), id, store(app), who, store(user)) > 0
+        return await run.run(sql("adopt_conversation"), id, store(app), user_id, store(user)) > 0
 
     async def fork(
         self, id: UUID, *, at: int | None = None, session_id: str | None = None, tx: Transaction | None = None
@@ -200,14 +200,15 @@ class Conversations:
         `expect` is the revision that the conversation must have. `parent` is the node of a document to append under.
         With `turn`, append only while that turn holds the conversation.
         """
-        where = parse_context(context)
-        held, changes = check_payload(payload), changes_of(state)
+        node_context = parse_context(context)
+        checked_payload, changes = check_payload(payload), changes_of(state)
         node_id = uuid7()
         run = await self._database.within(tx)
         try:
             outcome, stored_id, seq, revision, at, topic = await run.value(
-                sql("append"), id, node_id, parent, where.type, where.name, store(where.value), store(content),
-                held, form, native, _stored("key", key), expect, _turn_number(turn, id), changes,
+                sql("append"), id, node_id, parent, node_context.type, node_context.name, store(node_context.value),
+                store(content), checked_payload, form, native, _stored_name("key", key), expect, _turn_number(turn, id),
+                changes,
             )  # fmt: skip
         except HoldfastError as error:
             raise missing_user_error(error) from error
@@ -217,8 +218,8 @@ class Conversations:
             raise append_error(outcome, id, revision, expect=expect, parent=parent, turn=turn and turn.number)
         await self._announce(topic, id, tx)
         return Node(
-            node_id, id, parent or id, seq, str(where), content, held, changes, key, 1, revision, False, at, at, form,
-            native,
+            node_id, id, parent or id, seq, str(node_context), content, checked_payload, changes, key, 1, revision,
+            False, at, at, form, native,
         )  # fmt: skip
 
     async def append_all(
@@ -247,7 +248,7 @@ class Conversations:
                 [context.type for context in contexts], [context.name for context in contexts],
                 [store(context.value) for context in contexts], [store(draft.content) for draft in drafts],
                 payloads, [draft.form for draft in drafts], [draft.native for draft in drafts],
-                [_stored("key", draft.key) for draft in drafts], expect, _turn_number(turn, id), changes,
+                [_stored_name("key", draft.key) for draft in drafts], expect, _turn_number(turn, id), changes,
             )  # fmt: skip
         except HoldfastError as error:
             raise missing_user_error(error) from error
@@ -357,14 +358,14 @@ class Conversations:
     async def replay(self, id: UUID, *, until: int | None = None) -> AsyncGenerator[ReplayStep]:
         """Yield the nodes of a conversation, each with the conversation's own state after it."""
         state: dict[str, Any] = {}
-        between = await self._between(id)
+        state_changes = await self._state_changes(id)
         seq = -1
         while nodes := await self.since(id, seq, limit=REPLAYED):
             for node in nodes:
                 if until is not None and node.seq > until:
                     return
                 fold(state, node.state)
-                for change in between[node.seq]:
+                for change in state_changes[node.seq]:
                     fold(state, change["state"])
                 yield ReplayStep(node, dict(state))
             seq = nodes[-1].seq
@@ -372,13 +373,13 @@ class Conversations:
     async def export(self, id: UUID) -> AsyncGenerator[str]:
         """Yield a conversation as lines of JSON: itself, its nodes with former versions, and changes of state."""
         yield render({"conversation": await self.get(id)}).decode()
-        between = await self._between(id)
+        state_changes = await self._state_changes(id)
         seq = -1
         while rows := await self._database.all(sql("exported_nodes"), id, seq):
             for node in map(node_of, rows):
                 former = (await self.revisions(node.id))[:-1] if node.version > 1 else []
                 yield render({"node": node, "former": former} if former else {"node": node}).decode()
-                for change in between[node.seq]:
+                for change in state_changes[node.seq]:
                     yield render({"state": change["state"], "revision": change["revision"]}).decode()
             seq = rows[-1]["seq"]
 
@@ -394,19 +395,21 @@ class Conversations:
         state: Mapping[str, object] | None,
         tx: Transaction | None,
     ) -> Row:
-        who = None if user is None else await self._identities.id("user", user, tx=tx)
+        user_id = None if user is None else await self._identities.id("user", user, tx=tx)
         try:
             row = await (await self._database.within(tx)).one(
-                sql("create_conversation"), id, _stored("session", session), _other_name(app, user, session),
-                stored_name("app", app), who, _stored("user", user), _stored("agent", agent), changes_of(state),
-                hash_of(str(id)),
+                sql("create_conversation"), id, _stored_name("session", session), _other_name(app, user, session),
+                stored_name("app", app), user_id, _stored_name("user", user), _stored_name("agent", agent),
+                changes_of(state), hash_of(str(id)),
             )  # fmt: skip
         except HoldfastError as error:
             raise missing_user_error(error) from error
         return cast(Row, row)
 
-    async def _change(self, node: UUID, version: int, tx: Transaction | None, how: str, *what: object) -> Node:
-        row = cast(Row, await (await self._database.within(tx)).one(sql(how), node, version, *what))
+    async def _change(
+        self, node: UUID, version: int, tx: Transaction | None, statement: str, *arguments: object
+    ) -> Node:
+        row = cast(Row, await (await self._database.within(tx)).one(sql(statement), node, version, *arguments))
         if row["outcome"] != "done":
             raise change_error(row, node, version)
         await self._announce(row["topic"], None, tx)
@@ -416,12 +419,12 @@ class Conversations:
         if topic is not None:
             await self._log.announce(topic, keys=[str(id)] if id else (), tx=tx)
 
-    async def _between(self, id: UUID) -> defaultdict[int, list[Row]]:
+    async def _state_changes(self, id: UUID) -> defaultdict[int, list[Row]]:
         """Return the changes of state without a node, by the number of the node before them."""
-        between: defaultdict[int, list[Row]] = defaultdict(list)
+        state_changes: defaultdict[int, list[Row]] = defaultdict(list)
         for row in await self._database.all(sql("state_changes"), id):
-            between[row["seq"]].append(row)
-        return between
+            state_changes[row["seq"]].append(row)
+        return state_changes
 
     async def _nodes(self, id: UUID, rows: list[Row]) -> list[Node]:
         if not rows:
@@ -445,12 +448,12 @@ class Conversations:
         _check_limit(limit)
         before, _ = read_cursor(cursor)
         kind = "document" if document else "conversation"
-        asked = (app and store(app), agent and store(agent), kind, before, limit + 1, spoken)
+        filters = (app and store(app), agent and store(agent), kind, before, limit + 1, spoken)
         if user is None:
-            rows = await self._database.all(sql("list_conversations"), *asked)
+            rows = await self._database.all(sql("list_conversations"), *filters)
         else:
-            who = await self._identities.find_id("user", user)
-            rows = await self._database.all(sql("list_conversations_of_user"), *asked, who)
+            user_id = await self._identities.find_id("user", user)
+            rows = await self._database.all(sql("list_conversations_of_user"), *filters, user_id)
         found = [conversation_of(row) for row in rows[:limit]]
         return Page(found, write_cursor(found[-1].id) if len(rows) > limit else None)
 
@@ -472,8 +475,9 @@ class Conversations:
         if not text.strip():
             raise InvalidInput("the search text is empty", next="Pass at least one character.")
         root, seq = read_cursor(cursor)
-        behind = cursor if seq == 0 else write_cursor(UUID(int=root.int + 1))  # the last page ended inside of `root`
-        conversations = await self.list(app=app, user=user, agent=agent, limit=SEARCHED, cursor=behind)
+        # Unless `seq` is 0, the last page ended inside of `root`.
+        list_cursor = cursor if seq == 0 else write_cursor(UUID(int=root.int + 1))
+        conversations = await self.list(app=app, user=user, agent=agent, limit=SEARCHED, cursor=list_cursor)
         known = {conversation.id: conversation for conversation in conversations}
         rows = await self._database.all(sql("search_nodes"), [*known], store(text), root, seq, limit + 1)
         found = [NodeHit(known[row["root"]], node_of(row)) for row in rows[:limit]]
@@ -487,7 +491,7 @@ class Conversations:
         return {row["root"]: restore(row["content"])[:OPENING] for row in rows}
 
 
-def _stored(what: str, name: str | None) -> str | None:
+def _stored_name(what: str, name: str | None) -> str | None:
     return None if name is None else stored_name(what, name)
 
 

@@ -29,25 +29,25 @@ class ModelMessage(TypedDict):
 def as_messages(nodes: Iterable[Node], reader: str, *, tools: bool = False) -> list[ModelMessage]:
     """Return nodes as the messages that `reader` sees, in the same order."""
     parsed = [(parse_context(node.context), node) for node in nodes if not node.deleted and node.context]
-    spoken = [(context, node) for context, node in parsed if context.type in ("text", "summary")]
-    return list(_merged(_native(spoken, reader) if tools else _plain(spoken, reader)))
+    text_nodes = [(context, node) for context, node in parsed if context.type in ("text", "summary")]
+    return list(_merge(_native_messages(text_nodes, reader) if tools else _plain_messages(text_nodes, reader)))
 
 
 def _is_own(context: Context, reader: str) -> bool:
     return context.name == "agent" and context.value in (reader, ASSISTANT)
 
 
-def _plain(spoken: Iterable[tuple[Context, Node]], reader: str) -> Iterator[ModelMessage]:
-    for context, node in spoken:
+def _plain_messages(text_nodes: Iterable[tuple[Context, Node]], reader: str) -> Iterator[ModelMessage]:
+    for context, node in text_nodes:
         if node.content.strip():
             yield {"role": "assistant" if _is_own(context, reader) else "user", "content": node.content}
 
 
-def _native(spoken: Sequence[tuple[Context, Node]], reader: str) -> Iterator[ModelMessage]:
+def _native_messages(text_nodes: Sequence[tuple[Context, Node]], reader: str) -> Iterator[ModelMessage]:
     """Yield calls with their results. A call without a result, or a result without a call, becomes plain text."""
-    results = _results(spoken, reader)
+    results = _results(text_nodes, reader)
     result_ids = {result.id for result in results.values()}  # yielded after their calls
-    for context, node in spoken:
+    for context, node in text_nodes:
         if node.id in result_ids:
             continue
         calls = {call["id"]: call for call in _calls(node) if (node.id, call["id"]) in results}
@@ -61,14 +61,14 @@ def _native(spoken: Sequence[tuple[Context, Node]], reader: str) -> Iterator[Mod
             yield {"role": "assistant" if _is_own(context, reader) else role, "content": node.content}
 
 
-def _results(spoken: Iterable[tuple[Context, Node]], reader: str) -> dict[tuple[UUID, str], Node]:
+def _results(text_nodes: Iterable[tuple[Context, Node]], reader: str) -> dict[tuple[UUID, str], Node]:
     """Return the results of the reader's calls. If call ids repeat, a result belongs to the last call before it."""
     callers: dict[str, UUID] = {}
     results: dict[tuple[UUID, str], Node] = {}
-    for context, node in spoken:
-        answered = _answered_call(context, node)
-        if answered in callers:
-            results[callers.pop(answered), answered] = node
+    for context, node in text_nodes:
+        call_id = _answered_call_id(context, node)
+        if call_id in callers:
+            results[callers.pop(call_id), call_id] = node
         elif _is_own(context, reader):
             callers.update((call["id"], node.id) for call in _calls(node))
     return results
@@ -78,11 +78,11 @@ def _calls(node: Node) -> list[StoredToolCall]:
     return [] if node.payload is None else node.payload.get("tool_calls") or []
 
 
-def _answered_call(context: Context, node: Node) -> str | None:
+def _answered_call_id(context: Context, node: Node) -> str | None:
     return node.payload.get("tool_call_id") if node.payload and role_of(context, node.payload) == "tool" else None
 
 
-def _merged(messages: Iterable[ModelMessage]) -> Iterator[ModelMessage]:
+def _merge(messages: Iterable[ModelMessage]) -> Iterator[ModelMessage]:
     """Merge consecutive messages with the same role, except tool results. Nothing is merged after tool calls."""
     last: ModelMessage | None = None
     for message in messages:

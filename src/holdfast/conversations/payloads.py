@@ -46,20 +46,20 @@ class Payload(TypedDict, total=False):
 _KNOWN = Payload.__annotations__.keys()
 
 
-def check_payload(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def check_payload(payload: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the payload. Raise InvalidInput if a known part has the wrong type; callers may add other parts."""
-    if given is None:
+    if payload is None:
         return None
-    payload = dict(given)
+    checked = dict(payload)
     try:
-        msgspec.convert({name: part for name, part in payload.items() if name in _KNOWN}, Payload)
+        msgspec.convert({name: part for name, part in checked.items() if name in _KNOWN}, Payload)
     except msgspec.ValidationError as error:
         raise InvalidInput(
             "the payload is invalid",
             why=str(error),
             next="Correct the field; see the documentation of payloads.",
         ) from None
-    return payload
+    return checked
 
 
 def role_of(context: Context, payload: Mapping[str, Any] | None) -> Role:

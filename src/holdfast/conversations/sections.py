@@ -55,9 +55,9 @@ def find(text: str, header: str) -> MarkdownSection:
     """Return the only section with this header, given with or without its #s. Prefers the exact case."""
     level, title = _parse_header(header)
     known = sections(text)
-    fitting = [section for section in known if level in (None, section.level)]
-    matches = [section for section in fitting if section.title == title]
-    matches = matches or [section for section in fitting if section.title.casefold() == title.casefold()]
+    candidates = [section for section in known if level in (None, section.level)]
+    matches = [section for section in candidates if section.title == title]
+    matches = matches or [section for section in candidates if section.title.casefold() == title.casefold()]
     if not matches:
         raise NotFound(
             f"there is no header {header.strip()[:80]!r}",

@@ -63,9 +63,9 @@ class Snapshots:
         `form` is the framework that reads. `count` limits the nodes to the newest ones. With `since`, only nodes that
         were written at this time or later are read.
         """
-        who = await self._identities.find_id("user", user)
+        user_id = await self._identities.find_id("user", user)
         names = [store(name) for name in session_ids]
-        rows = await self._database.all(sql("snapshot"), names[0], names[-1], store(app), who, count, form, since)
+        rows = await self._database.all(sql("snapshot"), names[0], names[-1], store(app), user_id, count, form, since)
         if not rows:
             return None
         rows.sort(key=_seq)

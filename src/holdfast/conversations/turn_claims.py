@@ -21,6 +21,7 @@ from uuid import UUID
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.notifications import Notifications, channel
 from holdfast.conversations.errors import turn_not_held, unknown_conversation
+from holdfast.core.background import end_task
 from holdfast.core.errors import Busy, HoldfastError, InvalidInput, TimedOut
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row
@@ -61,10 +62,10 @@ class TurnClaims:
     """Lets one turn at a time work on a conversation."""
 
     def __init__(
-        self, database: Database, conversations: "Conversations", *, listen: Listen, wakes: Notifications
+        self, database: Database, conversations: "Conversations", *, listen: Listen, notifications: Notifications
     ) -> None:
         self._database = database
-        self._wakes = wakes
+        self._notifications = notifications
         self._conversations = conversations
         self._listen = listen
 
@@ -86,7 +87,7 @@ class TurnClaims:
                     await self._wait(claim, lease, wait)
                 turn = HeldTurn(claim.conversation, claim.number)
                 renewal = asyncio.create_task(self._renew(turn, lease))
-                stack.push_async_callback(_end, renewal)
+                stack.push_async_callback(end_task, renewal)
                 yield turn
         finally:
             await self.release(claim.conversation, claim.number)
@@ -102,13 +103,14 @@ class TurnClaims:
             )
         first = {"fork": "reject", "merge": "enqueue"}.get(busy, busy)
         row = cast(
-            Row, await self._database.one(sql("claim_turn"), conversation, store(holder or _name()), lease, first)
+            Row,
+            await self._database.one(sql("claim_turn"), conversation, store(holder or _process_name()), lease, first),
         )
         if row["outcome"] == "missing":
             raise unknown_conversation(conversation)
         if row["outcome"] != "busy":
             if busy == "interrupt":
-                await wake_queue(self._database, self._wakes)
+                await wake_queue(self._database, self._notifications)
             return ClaimedTurn(conversation, row["number"], row["outcome"] == "held")
         if busy == "fork":
             return await self.claim((await self._conversations.fork(conversation)).id, holder=holder, lease=lease)
@@ -124,7 +126,7 @@ class TurnClaims:
     async def release(self, conversation: UUID, number: int) -> None:
         """Release a claim. A claim that no longer exists is no error."""
         if await self._database.value(sql("release_turn"), conversation, number):
-            await wake_queue(self._database, self._wakes)
+            await wake_queue(self._database, self._notifications)
 
     async def _wait(self, claim: ClaimedTurn, lease: timedelta, wait: float | None) -> None:
         try:
@@ -160,8 +162,8 @@ class TurnClaims:
     async def _is_interrupted(self, turn: HeldTurn, lease: timedelta | None) -> bool:
         """Whether the turn should end. With `lease`, renew the lease, too."""
         if lease is None:  # a wake-up, most often for another turn: write nothing
-            told = await self._database.value(sql("turn_interrupted"), turn.conversation, turn.number)
-            return told is not False
+            interrupted = await self._database.value(sql("turn_interrupted"), turn.conversation, turn.number)
+            return interrupted is not False
         try:
             return (await self.renew(turn.conversation, turn.number, lease=lease)).interrupted
         except Busy:
@@ -184,15 +186,10 @@ async def queue_channel(database: Database) -> str:
     return channel(await database.tenant(), "runs")
 
 
-async def wake_queue(database: Database, wakes: Notifications) -> None:
+async def wake_queue(database: Database, notifications: Notifications) -> None:
     """Wake the turns and the runs of a tenant. It is a hint: they also poll."""
-    wakes.send(await queue_channel(database))
+    notifications.send(await queue_channel(database))
 
 
-async def _end(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.wait([task])
-
-
-def _name() -> str:
+def _process_name() -> str:
     return f"process {os.getpid()}"

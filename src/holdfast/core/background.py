@@ -124,3 +124,9 @@ class Background:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def end_task(task: "asyncio.Task[None]") -> None:
+    """Cancel a task and wait until it has ended."""
+    task.cancel()
+    await asyncio.wait([task])

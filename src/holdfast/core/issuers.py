@@ -96,17 +96,17 @@ class Issuer(SettingsSection):
     def _with_underscores(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        named = {str(name).replace("-", "_"): value for name, value in cast(dict[object, object], given).items()}
-        if len(named) < len(cast(dict[object, object], given)):
+        fields = {str(name).replace("-", "_"): value for name, value in cast(dict[object, object], given).items()}
+        if len(fields) < len(cast(dict[object, object], given)):
             raise ValueError("it contains a name twice")
-        return named
+        return fields
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         possible = PUBLIC if self.secret is None else {SHARED}
-        unfit = [name for name in self.algorithms if name not in possible]
-        if unfit:
-            raise ValueError(f"{unfit[0]!a} is not a supported algorithm; use {', '.join(sorted(possible))}")
+        unsupported = [name for name in self.algorithms if name not in possible]
+        if unsupported:
+            raise ValueError(f"{unsupported[0]!a} is not a supported algorithm; use {', '.join(sorted(possible))}")
         if self.secret is not None and self.jwks_url is not None:
             raise ValueError(
                 "it has both secret and jwks_url, but an issuer signs with a shared secret or with a key pair"

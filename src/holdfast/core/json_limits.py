@@ -34,14 +34,14 @@ _START = re.compile(rb"[ \t\r\n]*([\[{])")
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
     number = float(digits)
     if math.isfinite(number):
         return number
     raise ValueError("Number out of range")
 
 
-DECODER = msgspec.json.Decoder(float_hook=_finite)
+DECODER = msgspec.json.Decoder(float_hook=_parse_finite)
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 

@@ -28,14 +28,14 @@ class Pace:
 
 def slices(items: Iterable[Item], size: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
     """Yield the items in order, in lists with a total size of at most `most`. A larger item gets its own list."""
-    some: list[Item] = []
-    taken = 0
+    batch: list[Item] = []
+    total = 0
     for item in items:
         weight = size(item)
-        if some and taken + weight > most:
-            yield some
-            some, taken = [], 0
-        some.append(item)
-        taken += weight
-    if some:
-        yield some
+        if batch and total + weight > most:
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += weight
+    if batch:
+        yield batch

@@ -21,31 +21,31 @@ MODEL_KINDS = ("openai", "openrouter", "anthropic", "ollama", "scripted")
 MODEL_FORMS = "openai:NAME, openrouter:NAME, anthropic:NAME, ollama:NAME, scripted:FILE, or offline"
 
 
-def _number(value: object) -> object:
+def _check_number(value: object) -> object:
     # Pydantic accepts true as 1.
     if isinstance(value, bool):
         raise ValueError("it should be a number")
     return value
 
 
-def _list(value: object) -> object:
+def _split_list(value: object) -> object:
     return [item for item in map(str.strip, value.split(",")) if item] if isinstance(value, str) else value
 
 
-def _present(secret: SecretStr | None) -> SecretStr | None:
+def _check_present(secret: SecretStr | None) -> SecretStr | None:
     if secret is not None and not secret.get_secret_value():
         raise ValueError("it is empty")
     return secret
 
 
-def _strong(secret: SecretStr | None) -> SecretStr | None:
+def _check_strength(secret: SecretStr | None) -> SecretStr | None:
     # Tenants' passwords are derived from it: with one password, a tenant could guess a short secret by brute force.
     if secret is not None and len(secret.get_secret_value()) < MIN_SECRET:
         raise ValueError(f"it has fewer than {MIN_SECRET} characters; `openssl rand -hex 32` generates a strong one")
     return secret
 
 
-def _address(address: SecretStr | None) -> SecretStr | None:
+def _check_database_url(address: SecretStr | None) -> SecretStr | None:
     if address is None:
         return None
     text = address.get_secret_value().removeprefix("jdbc:")
@@ -61,7 +61,7 @@ def _address(address: SecretStr | None) -> SecretStr | None:
     return SecretStr(text)
 
 
-def _bus(address: str) -> str:
+def _check_bus_url(address: str) -> str:
     if address in ("postgres:", "postgres"):
         return "postgres:"
     hosts = address.removeprefix("kafka://").rstrip("/").split(",")
@@ -72,13 +72,13 @@ def _bus(address: str) -> str:
     return "kafka://" + ",".join(hosts)
 
 
-def _model(name: str) -> str:
+def _check_model(name: str) -> str:
     if name != "offline" and not re.fullmatch(rf"({'|'.join(MODEL_KINDS)}):\S(.*\S)?", name):
         raise ValueError(f"it should be like {MODEL_FORMS}")
     return name
 
 
-def _endpoint(address: str | None) -> str | None:
+def _check_endpoint(address: str | None) -> str | None:
     if address is None:
         return None
     try:
@@ -92,14 +92,14 @@ def _endpoint(address: str | None) -> str | None:
     return address.rstrip("/")
 
 
-def _price(price: str) -> str:
+def _check_price(price: str) -> str:
     model, _, numbers = price.rpartition("=")
     if not model.strip() or not re.fullmatch(r"\s*\d+(\.\d+)?(/\d+(\.\d+)?){1,2}\s*", numbers, re.ASCII):
         raise ValueError("it should be like openai:gpt-5=1.25/10 or openai:gpt-5=1.25/10/0.125")
     return price
 
 
-def _root_path(path: str) -> str:
+def _check_root_path(path: str) -> str:
     parts = path.strip("/").split("/")
     if parts == [""]:
         return ""
@@ -108,7 +108,7 @@ def _root_path(path: str) -> str:
     return "/" + "/".join(parts)
 
 
-def _origin(address: str | None) -> str | None:
+def _check_origin(address: str | None) -> str | None:
     if address is None:
         return None
     origin = re.fullmatch(r"(https?://[^\s/?#@]+)/?", address)
@@ -116,20 +116,20 @@ def _origin(address: str | None) -> str | None:
         raise ValueError(
             "it should be like https://agents.example.com, without a path; set server.root_path for a path"
         )
-    return _endpoint(origin[1])
+    return _check_endpoint(origin[1])
 
 
-Whole = Annotated[int, BeforeValidator(_number)]
-Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
+Whole = Annotated[int, BeforeValidator(_check_number)]
+Number = Annotated[float, BeforeValidator(_check_number), Field(allow_inf_nan=False)]
 Count = Annotated[Whole, Field(ge=1)]
 Seconds = Annotated[Number, Field(gt=0)]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_list)]
-Secret = Annotated[SecretStr | None, AfterValidator(_present)]
-StrongSecret = Annotated[SecretStr | None, AfterValidator(_strong)]
-Address = Annotated[SecretStr | None, AfterValidator(_address)]
-ModelName = Annotated[Name, AfterValidator(_model)]
-Price = Annotated[Name, AfterValidator(_price)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_split_list)]
+Secret = Annotated[SecretStr | None, AfterValidator(_check_present)]
+StrongSecret = Annotated[SecretStr | None, AfterValidator(_check_strength)]
+Address = Annotated[SecretStr | None, AfterValidator(_check_database_url)]
+ModelName = Annotated[Name, AfterValidator(_check_model)]
+Price = Annotated[Name, AfterValidator(_check_price)]
 
 
 class SettingsSection(BaseModel):
@@ -192,10 +192,10 @@ class ServerSettings(SettingsSection):
         "token",
     )
     port: Whole = Field(default=4600, ge=0, le=65535, description="port to listen on; 0 selects a free port")
-    root_path: Annotated[str, AfterValidator(_root_path)] = Field(
+    root_path: Annotated[str, AfterValidator(_check_root_path)] = Field(
         default="", description="path prefix under which a reverse proxy serves the engine, such as `/x`"
     )
-    public_url: Annotated[str | None, AfterValidator(_origin)] = Field(
+    public_url: Annotated[str | None, AfterValidator(_check_origin)] = Field(
         default=None,
         description="public URL of the server, such as `https://agents.example.com`; see [access.md](access.md)",
     )
@@ -220,7 +220,7 @@ class ServerSettings(SettingsSection):
 class BusSettings(SettingsSection):
     """The log: topics, consumer groups, commands and Kafka."""
 
-    url: Annotated[str, AfterValidator(_bus)] = Field(
+    url: Annotated[str, AfterValidator(_check_bus_url)] = Field(
         default="postgres:", description="where the log is: `postgres:`, or `kafka://host:9092,host:9092`"
     )
     partitions: Whole = Field(default=16, ge=1, le=1000, description="default number of partitions of a topic")
@@ -396,7 +396,7 @@ class KnowledgeSettings(SettingsSection):
 
     @field_validator("overlap")
     @classmethod
-    def _below_chunk_size(cls, overlap: int, info: ValidationInfo) -> int:
+    def _check_below_chunk_size(cls, overlap: int, info: ValidationInfo) -> int:
         chunk_size = info.data.get("chunk_size", overlap + 1)
         if overlap >= chunk_size:
             raise ValueError(f"it should be less than memory.knowledge.chunk_size, which is {chunk_size}")
@@ -486,7 +486,7 @@ class LlmSettings(SettingsSection):
         description="language model: `openai:NAME`, `openrouter:NAME`, `anthropic:NAME`, `ollama:NAME`, "
         "`scripted:FILE`, or `offline`, which needs no API key",
     )
-    fallbacks: Annotated[tuple[ModelName, ...], BeforeValidator(_list)] = Field(
+    fallbacks: Annotated[tuple[ModelName, ...], BeforeValidator(_split_list)] = Field(
         default=(), description="models to call, in this order, if the previous one fails"
     )
     allowed_models: Names = Field(
@@ -494,7 +494,7 @@ class LlmSettings(SettingsSection):
         description="models that stored agents may name besides `llm.model` and `llm.fallbacks`, such as "
         "`ollama:*`; if empty, every model except scripted ones",
     )
-    base_url: Annotated[str | None, AfterValidator(_endpoint)] = Field(
+    base_url: Annotated[str | None, AfterValidator(_check_endpoint)] = Field(
         default=None,
         description="base URL of the provider of `llm.model`, such as `http://host:8000/v1`; the engine sends "
         "`llm.api_key` to it and no other key",
@@ -524,7 +524,7 @@ class LlmSettings(SettingsSection):
     tokenizer: Path | None = Field(
         default=None, description="`tokenizer.json` file that counts the tokens of `llm.model`"
     )
-    prices: Annotated[tuple[Price, ...], BeforeValidator(_list)] = Field(
+    prices: Annotated[tuple[Price, ...], BeforeValidator(_split_list)] = Field(
         default=(),
         description="price of a million tokens: input, output and, optionally, cached input, such as "
         "`openai:gpt-5=1.25/10/0.125`",

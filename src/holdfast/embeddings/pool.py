@@ -41,12 +41,12 @@ class EmbeddingPool:
         self._closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    async def _enter(self, line: "FairQueue[asyncio.Future[None]]") -> None:
+    async def _enter(self, queue: "FairQueue[asyncio.Future[None]]") -> None:
         if self._free:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        line.push(current_holder(), turn)
+        queue.push(current_holder(), turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -55,8 +55,8 @@ class EmbeddingPool:
             raise
 
     def _leave(self) -> None:
-        for line in (self._urgent, self._ordinary):
-            while (found := line.pop()) is not None:
+        for queue in (self._urgent, self._ordinary):
+            while (found := queue.pop()) is not None:
                 if not found[1].done():
                     found[1].set_result(None)
                     return

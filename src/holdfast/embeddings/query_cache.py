@@ -15,15 +15,15 @@ class QueryCache:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept: OrderedDict[Hashable, array[float]] = OrderedDict()
+        self._cached: OrderedDict[Hashable, array[float]] = OrderedDict()
         self._running: dict[Hashable, asyncio.Task[Vector]] = {}
 
     async def vector(self, key: Hashable, embed: Embed) -> Vector:
         """Return the cached vector or the result of `embed`. An error reaches all waiting callers and is not cached."""
-        kept = self._kept.get(key)
-        if kept is not None:
-            self._kept.move_to_end(key)
-            return kept.tolist()
+        cached = self._cached.get(key)
+        if cached is not None:
+            self._cached.move_to_end(key)
+            return cached.tolist()
         task = self._running.get(key)
         if task is None:
             task = self._running[key] = asyncio.create_task(self._embed(key, embed), name="holdfast query")
@@ -44,7 +44,7 @@ class QueryCache:
         finally:
             del self._running[key]
         if self._limit:
-            self._kept[key] = array("d", vector)
-            if len(self._kept) > self._limit:
-                self._kept.popitem(last=False)
+            self._cached[key] = array("d", vector)
+            if len(self._cached) > self._limit:
+                self._cached.popitem(last=False)
         return vector

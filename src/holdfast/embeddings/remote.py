@@ -19,7 +19,7 @@ BATCH = 64
 HARMLESS = "."  # a text that every model accepts
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_ANSWER_VALUES = 500_000  # 64 vectors of 4,096 numbers have half as many
-PAUSES = (0.25, 0.5, 1.0, 0.0)  # back-off in seconds after each attempt; for longer outages, `Supply` retries
+PAUSES = (0.25, 0.5, 1.0, 0.0)  # back-off in seconds after each attempt; for longer outages, `ModelSupply` retries
 MAX_ERROR_CHARACTERS = 300  # characters of an error response to quote
 LARGEST = 1e300  # JSON can hold integers that are too large for a float
 
@@ -70,11 +70,11 @@ class EmbeddingEndpoint:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
         try:
             async with self._session.post(self._url, data=data, headers=self._headers) as answer:
-                said = await answer.content.read(MAX_ANSWER_BYTES)
-                while not answer.content.at_eof() and len(said) < MAX_ANSWER_BYTES:
-                    said += await answer.content.read(MAX_ANSWER_BYTES)
+                body = await answer.content.read(MAX_ANSWER_BYTES)
+                while not answer.content.at_eof() and len(body) < MAX_ANSWER_BYTES:
+                    body += await answer.content.read(MAX_ANSWER_BYTES)
                 if answer.status != 200:
-                    self._raise_status_error(answer.status, said, answer.headers.get("Retry-After", ""))
+                    self._raise_status_error(answer.status, body, answer.headers.get("Retry-After", ""))
         except aiohttp.InvalidURL:
             raise BadSetting(
                 f"{self._url} is not a valid URL", next="Set memory.embedding.url to a URL like http://host:8000/v1."
@@ -87,7 +87,7 @@ class EmbeddingEndpoint:
                 )
             ) from None
         try:
-            return await parse_large(said, limit=MAX_ANSWER_BYTES, most_values=MAX_ANSWER_VALUES)
+            return await parse_large(body, limit=MAX_ANSWER_BYTES, most_values=MAX_ANSWER_VALUES)
         except HoldfastError as error:
             raise Unavailable(
                 f"the embedding endpoint {self._url} did not return JSON",
@@ -95,8 +95,8 @@ class EmbeddingEndpoint:
                 next="Check memory.embedding.url, which ends before /embeddings, and memory.embedding.dimensions.",
             ) from None
 
-    def _raise_status_error(self, status: int, said: bytes, retry_after: str) -> None:
-        why = said[:MAX_ERROR_CHARACTERS].decode(errors="replace").strip() or "it returned no message"
+    def _raise_status_error(self, status: int, body: bytes, retry_after: str) -> None:
+        why = body[:MAX_ERROR_CHARACTERS].decode(errors="replace").strip() or "it returned no message"
         what = f"the embedding endpoint {self._url} returned {status}"
         if status in RETRYABLE or status >= 500:
             wait = float(retry_after) if retry_after.isdecimal() else 0.0
@@ -128,7 +128,7 @@ class RemoteModel:
         """The dimensions of its vectors."""
         return self._dimensions
 
-    def lack(self) -> HoldfastError | None:
+    def find_error(self) -> HoldfastError | None:
         """Return None: only a request can tell whether the endpoint works."""
         return None
 
@@ -157,16 +157,16 @@ class RemoteModel:
         rows = answer.get("data") if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if not isinstance(rows, list) or len(cast(list[object], rows)) != len(texts):
             count = f"{len(cast(list[object], rows))} vectors" if isinstance(rows, list) else "no vectors"
-            raise self._unusable(f"it returned {count} for {len(texts)} texts")
+            raise self._invalid_response(f"it returned {count} for {len(texts)} texts")
         fields = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in cast(list[Any], rows)]
         vectors = [self._unit(row.get("embedding")) for row in fields]
-        given: list[Any] = [row.get("index") for row in fields]
-        if all(index is None for index in given):  # then the vectors are in the order of the texts
+        indexes: list[Any] = [row.get("index") for row in fields]
+        if all(index is None for index in indexes):  # then the vectors are in the order of the texts
             return vectors
-        if not all(type(index) is int for index in given) or sorted(given) != list(range(len(texts))):
-            raise self._unusable("the indexes of its vectors are invalid")
-        whose = dict(zip(given, vectors, strict=True))
-        return [whose[place] for place in range(len(texts))]
+        if not all(type(index) is int for index in indexes) or sorted(indexes) != list(range(len(texts))):
+            raise self._invalid_response("the indexes of its vectors are invalid")
+        by_index = dict(zip(indexes, vectors, strict=True))
+        return [by_index[place] for place in range(len(texts))]
 
     async def _ask(self, texts: Sequence[str]) -> object:
         try:
@@ -188,7 +188,7 @@ class RemoteModel:
 
     def _unit(self, numbers: object) -> Vector:
         if not isinstance(numbers, list):
-            raise self._unusable("a vector is not a list of numbers")
+            raise self._invalid_response("a vector is not a list of numbers")
         vector = cast(list[Any], numbers)
         if len(vector) != self._dimensions:
             raise wrong_dimensions(self._name, found=len(vector), expected=self._dimensions)
@@ -196,13 +196,13 @@ class RemoteModel:
             isinstance(number, float | int) and not isinstance(number, bool) and abs(number) < LARGEST
             for number in vector
         ):
-            raise self._unusable("a vector is not a list of numbers")
+            raise self._invalid_response("a vector is not a list of numbers")
         length = math.hypot(*vector)
         if not 0 < length < math.inf:
-            raise self._unusable(f"a vector has the length {length:g}")
+            raise self._invalid_response(f"a vector has the length {length:g}")
         return [number / length for number in vector]
 
-    def _unusable(self, why: str) -> Unavailable:
+    def _invalid_response(self, why: str) -> Unavailable:
         return Unavailable(
             f"the response of the embedding endpoint for the model {self._name} is invalid",
             why=why,

@@ -40,8 +40,8 @@ class ModelFiles:
         """How to pool the vectors of the tokens: take the first, unless the model's files say to take the mean."""
         config = self.tokenizer.parent / "1_Pooling" / "config.json"
         try:
-            said = json.loads(config.read_bytes())
-            return "mean" if said.get("pooling_mode_mean_tokens") else "first"
+            content = json.loads(config.read_bytes())
+            return "mean" if content.get("pooling_mode_mean_tokens") else "first"
         except (OSError, ValueError, AttributeError):
             return "first"
 
@@ -78,15 +78,15 @@ class Store:
             return files.name
         return f"{files.name}-{self._digest(files.onnx)[:IDENTITY_DIGITS]}"
 
-    def damaged(self, files: ModelFiles) -> Path | None:
+    def find_damaged(self, files: ModelFiles) -> Path | None:
         """Return a file that differs from the pinned file of a known model, or None."""
         known = KNOWN.get(files.name)
         pairs = ((files.onnx, known.onnx), (files.tokenizer, known.tokenizer)) if known else ()
-        return next((path for path, pinned in pairs if not self._is(path, pinned)), None)
+        return next((path for path, pinned in pairs if not self._matches(path, pinned)), None)
 
     def verify(self, files: ModelFiles) -> None:
         """Raise Unavailable if a file of the model is damaged."""
-        damaged = self.damaged(files)
+        damaged = self.find_damaged(files)
         if damaged is None:
             return
         if files.cached:
@@ -102,7 +102,8 @@ class Store:
     def fetch(self, name: str, progress: Progress = no_progress) -> ModelFiles:
         """Return the files of a model. Downloads them if they are missing, or damaged in the cache.
 
-        It blocks. One process at a time downloads a model. `progress` can raise GivenUp to stop; the next call resumes.
+        It blocks. One process at a time downloads a model. `progress` can raise DownloadCancelled to stop; the next
+        call resumes.
         """
         known, files = KNOWN.get(name), self.find(name)
         if known is None and files is None:
@@ -114,7 +115,7 @@ class Store:
         if known is not None:
             with self._locked(known):
                 files = self.find(name)
-                if files is None or (files.cached and self.damaged(files)):
+                if files is None or (files.cached and self.find_damaged(files)):
                     self._fetch(known, progress)
                     files = self.find(name)
         assert files is not None
@@ -142,16 +143,16 @@ class Store:
 
     def _put_in_place(self, known: KnownModel, draft: Path) -> None:
         """Verify the downloaded files and move them into the cache, as a whole folder by one rename."""
-        whole = self.cache / f".{known.name}.whole"
-        shutil.rmtree(whole, ignore_errors=True)
-        whole.mkdir()
+        complete = self.cache / f".{known.name}.whole"
+        shutil.rmtree(complete, ignore_errors=True)
+        complete.mkdir()
         for name, pinned in known.files:
-            if not self._is(draft / name, pinned):
+            if not self._matches(draft / name, pinned):
                 shutil.rmtree(draft, ignore_errors=True)
                 raise Unavailable(f"the downloaded {name} is not the expected file", why="its SHA-256 differs")
-            (draft / name).rename(whole / name)
+            (draft / name).rename(complete / name)
         shutil.rmtree(self.cache / known.name, ignore_errors=True)
-        whole.rename(self.cache / known.name)
+        complete.rename(self.cache / known.name)
         shutil.rmtree(draft, ignore_errors=True)
 
     @contextmanager
@@ -169,7 +170,7 @@ class Store:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _is(self, path: Path, pinned: PinnedFile) -> bool:
+    def _matches(self, path: Path, pinned: PinnedFile) -> bool:
         return path.is_file() and path.stat().st_size == pinned.bytes and self._digest(path) == pinned.sha256
 
     def _digest(self, path: Path) -> str:

@@ -6,14 +6,14 @@ from yarl import URL
 
 from holdfast.core.errors import HoldfastError, InvalidInput, LimitReached, NotFound, TimedOut, TooLarge, Unavailable
 from holdfast.execution.egress import Egress, Hop, checked_url
-from holdfast.execution.rest.redirects import MOST, redirected
+from holdfast.execution.rest.redirects import MOST, redirected_request
 from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT, WireRequest
 from holdfast.execution.rest.responses import read_body
 
 TIMEOUT = 60.0  # seconds, for the whole fetch
 ACCEPT = "application/json, application/yaml;q=0.9, */*;q=0.5"
-SAID = 300  # characters of a connection's error message
-GONE = frozenset({404, 410})
+MAX_MESSAGE = 300  # characters of a connection's error message
+MISSING = frozenset({404, 410})
 
 
 class Documents:
@@ -30,10 +30,10 @@ class Documents:
         try:
             async with asyncio.timeout(self._timeout):
                 for _ in range(MOST + 1):
-                    answer = await self._send(request, limit)
-                    if isinstance(answer, bytes):
-                        return answer
-                    request = answer
+                    result = await self._send(request, limit)
+                    if isinstance(result, bytes):
+                        return result
+                    request = result
         except TimeoutError:
             why = f"it did not arrive within {self._timeout:g} seconds"
             raise TimedOut("the document cannot be fetched", why=why, next="Pass it as a file.") from None
@@ -45,16 +45,16 @@ class Documents:
 
         url = URL(request.url, encoded=True)
         hop = Hop(url.raw_host or "")
-        async with self._egress.way(hop):
+        async with self._egress.reserve_connection(hop):
             try:
-                async with self._egress.session().get(url, headers=request.headers, allow_redirects=False) as answer:
-                    onward = redirected(request, answer.status, answer.headers.get("Location"))
-                    if onward is not None:
-                        return onward
-                    if answer.status != 200:
-                        raise _status_error(request.url, answer.status)
-                    encoding = answer.headers.get("Content-Encoding", "")
-                    return await read_body(answer.content.iter_any(), encoding=encoding, limit=limit)
+                async with self._egress.session().get(url, headers=request.headers, allow_redirects=False) as response:
+                    redirect = redirected_request(request, response.status, response.headers.get("Location"))
+                    if redirect is not None:
+                        return redirect
+                    if response.status != 200:
+                        raise _status_error(request.url, response.status)
+                    encoding = response.headers.get("Content-Encoding", "")
+                    return await read_body(response.content.iter_any(), encoding=encoding, limit=limit)
             except TooLarge:
                 why = f"it has more than {limit:,} bytes"
                 next = "Copy the part that you need into a separate document."
@@ -62,12 +62,12 @@ class Documents:
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 if hop.refused and not hop.sockets:
                     raise hop.refusal() from None
-                why = " ".join(str(error).split())[:SAID] or type(error).__name__
+                why = " ".join(str(error).split())[:MAX_MESSAGE] or type(error).__name__
                 next = "Check the URL, or pass the document as a file."
                 raise Unavailable(f"{request.url[:200]} cannot be fetched", why=why, next=next) from None
 
 
 def _status_error(url: str, status: int) -> HoldfastError:
-    kind = NotFound if status in GONE else Unavailable if status >= 500 else InvalidInput
+    kind = NotFound if status in MISSING else Unavailable if status >= 500 else InvalidInput
     next = "Check the URL, or pass the document as a file."
     return kind(f"{url[:200]} cannot be fetched", why=f"the server returned {status}", next=next, status=status)

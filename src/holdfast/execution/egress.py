@@ -108,7 +108,7 @@ class AllowedHosts:
         names: set[tuple[str, int | None]] = set()
         networks: list[tuple[Network, int | None]] = []
         for entry in entries:
-            place, port = _place(entry)
+            place, port = _parse_entry(entry)
             try:
                 networks.append((_network(place), port))
             except ValueError:
@@ -122,8 +122,8 @@ class AllowedHosts:
         """Whether a private address may be reached for a host name."""
         if isinstance(address, ipaddress.IPv6Address):
             address = address.ipv4_mapped or address
-        named = not self.names.isdisjoint({(_plain(host), port), (_plain(host), None)})
-        if named and not any(address in network for network in _METADATA):
+        is_named = not self.names.isdisjoint({(_plain(host), port), (_plain(host), None)})
+        if is_named and not any(address in network for network in _METADATA):
             return True
         return any(address in network and wanted in (None, port) for network, wanted in self.networks)
 
@@ -178,8 +178,8 @@ class Egress:
         self._session: ClientSession | None = None
         self._closed = False
         self._limits = limits or LimitSettings()
-        self._turns = self._shared("connections to back ends", connections)
-        self._turns_of_host: WeakValueDictionary[str, Shares] = WeakValueDictionary()
+        self._all_shares = self._make_shares("connections to back ends", connections)
+        self._host_shares: WeakValueDictionary[str, Shares] = WeakValueDictionary()
 
     async def __aenter__(self) -> Self:
         return self
@@ -191,13 +191,13 @@ class Egress:
             self._session = None
 
     @asynccontextmanager
-    async def way(self, hop: Hop) -> AsyncGenerator[None]:
+    async def reserve_connection(self, hop: Hop) -> AsyncGenerator[None]:
         """Wait for a free connection for a hop. Sockets that are created inside the block belong to the hop."""
-        turns = self._turns_of_host.get(hop.host)
-        if turns is None:
-            turns = self._turns_of_host[hop.host] = self._shared("connections to one back end", PER_HOST)
+        host_shares = self._host_shares.get(hop.host)
+        if host_shares is None:
+            host_shares = self._host_shares[hop.host] = self._make_shares("connections to one back end", PER_HOST)
         hop.waits = True
-        async with turns.hold(), self._turns.hold():
+        async with host_shares.hold(), self._all_shares.hold():
             hop.waits = False
             token = _current_hop.set(hop)
             try:
@@ -205,11 +205,14 @@ class Egress:
             finally:
                 _current_hop.reset(token)
 
-    def _shared(self, what: str, total: int) -> Shares:
+    def _make_shares(self, what: str, total: int) -> Shares:
         return shared_by_tenant(self._limits, what, total, setting="execution.connections")
 
     def session(self) -> "ClientSession":
-        """Return the session that all requests share. Make each request inside `way`, with a hop to its host."""
+        """Return the session that all requests share.
+
+        Make each request inside `reserve_connection`, with a hop to its host.
+        """
         if self._closed:
             raise Unavailable("back ends can no longer be called", why="the engine is closed")
         if self._session is None:
@@ -221,7 +224,7 @@ class Egress:
 
         from holdfast.execution.resolver import Resolver
 
-        async def once(request: "ClientRequest", handler: "ClientHandlerType") -> "ClientResponse":
+        async def without_retry(request: "ClientRequest", handler: "ClientHandlerType") -> "ClientResponse":
             """Keep aiohttp from retrying by itself when a kept-alive connection turns out to be closed."""
             try:
                 return await handler(request)
@@ -232,7 +235,7 @@ class Egress:
 
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0,  # `way` limits them
+                limit=0,  # `reserve_connection` limits them
                 keepalive_timeout=KEEP_ALIVE,
                 ttl_dns_cache=NAME_SECONDS,
                 resolver=self._resolver or Resolver(),
@@ -240,7 +243,7 @@ class Egress:
             ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
-            middlewares=(once,),
+            middlewares=(without_retry,),
             auto_decompress=False,
             trust_env=False,
         )
@@ -282,7 +285,7 @@ def _address(family: int, place: Sequence[Any]) -> Address | None:
         return None
 
 
-def _place(entry: str) -> tuple[str, int | None]:
+def _parse_entry(entry: str) -> tuple[str, int | None]:
     found = _ENTRY.fullmatch(entry.strip())
     if found is None:
         raise _invalid_entry(entry, "it is not a name, an address or a network")

@@ -31,7 +31,7 @@ class EncryptionKey:
         self.id = hashlib.sha256(b"key id" + key).hexdigest()[:16]
 
     def __repr__(self) -> str:
-        return f"SealingKey({self.id})"
+        return f"EncryptionKey({self.id})"
 
     def seal(self, text: str, *, about: str) -> bytes:
         """Encrypt a text."""

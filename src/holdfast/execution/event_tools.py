@@ -12,7 +12,7 @@ from holdfast.bus.workers import FINAL
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import dumps, render
 from holdfast.execution.executor import Executor
-from holdfast.execution.outcomes import Failed, finished, off_loop, plain_of, reason_of, trace_of
+from holdfast.execution.outcomes import Failed, off_loop, plain_of, reason_of, run_app_code, trace_of
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import IN_DOUBT, Result
 from holdfast.execution.worker_runner import (
@@ -22,7 +22,7 @@ from holdfast.execution.worker_runner import (
     answer_for,
     commands_of,
     correlation_id,
-    packed,
+    pack_answer,
     run_of,
 )
 from holdfast.postgres.database import Database, Row
@@ -94,16 +94,18 @@ class EventTools:
 
     async def _work(self, name: str, arguments: dict[str, Any]) -> Any:
         command = current_command()
-        asked = FINAL in command.headers  # by an executor, which has checked the arguments and expects an `Answer`
+        from_executor = (
+            FINAL in command.headers
+        )  # by an executor, which has checked the arguments and expects a `WorkerAnswer`
         tool = await self._tool(name)
-        given: Mapping[str, Any] | ArgumentRefusal = arguments if asked else check(tool, arguments)
-        if isinstance(given, ArgumentRefusal):
-            raise InvalidInput(given.text)
+        checked: Mapping[str, Any] | ArgumentRefusal = arguments if from_executor else check(tool, arguments)
+        if isinstance(checked, ArgumentRefusal):
+            raise InvalidInput(checked.text)
         limit = _seconds(command.headers.get(TIMEOUT), tool)
         run = run_of(command)
         try:
-            result: Result = await finished(
-                lambda: self._executor.result(tool, given, run, timeout=limit),
+            result: Result = await run_app_code(
+                lambda: self._executor.result(tool, checked, run, timeout=limit),
                 timeout=limit,
                 name=f"the tool {name}",
                 next="" if tool.idempotent else IN_DOUBT,
@@ -114,7 +116,7 @@ class EventTools:
         except Failed as failed:
             log.warning("the tool %s failed for %s: %s", name, command.correlation_id, trace_of(failed.error))
             raise InvalidInput(reason_of(failed.error)) from None
-        if asked:
+        if from_executor:
             return await self._fit_for_sending(result, command.correlation_id, run.key)
         if result.failed:
             raise InvalidInput(f"{name} failed", why=reason_of(InvalidInput(render(result.value).decode())))
@@ -133,9 +135,9 @@ class EventTools:
         answer = answer_for(result, id)
         if await off_loop(answer.value, lambda: self._fits(answer)):
             return answer
-        kept_by = correlation_id(key) if id in commands_of(key) else id
-        content = await off_loop(answer.value, lambda: packed(answer))
-        if not await self._outputs.put_aside(kept_by, content, ASIDE):
+        stored_under = correlation_id(key) if id in commands_of(key) else id
+        content = await off_loop(answer.value, lambda: pack_answer(answer))
+        if not await self._outputs.put_aside(stored_under, content, ASIDE):
             size = len(content)
             raise InvalidInput(f"its result is too large: it has {size:,} bytes, the limit is {self._most:,}")
         return WorkerAnswer(id, aside=True)
@@ -145,9 +147,9 @@ class EventTools:
         return size <= self._most and len(dumps(answer).encode()) <= self._most
 
 
-def _seconds(given: str | None, tool: Tool) -> float:
+def _seconds(header: str | None, tool: Tool) -> float:
     try:
-        asked = float(given) if given else USUAL
+        seconds = float(header) if header else USUAL
     except ValueError:
-        asked = USUAL
-    return asked if tool.timeout is None else min(asked, tool.timeout)
+        seconds = USUAL
+    return seconds if tool.timeout is None else min(seconds, tool.timeout)

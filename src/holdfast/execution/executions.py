@@ -24,7 +24,7 @@ from holdfast.execution.executor import MARGIN, Executor
 from holdfast.execution.outcomes import GRACE, TEXT, Outcome
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import JSON
-from holdfast.execution.worker_runner import ASIDE, correlation_id, unpacked
+from holdfast.execution.worker_runner import ASIDE, correlation_id, unpack_answer
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.arguments import ArgumentRefusal, check
@@ -135,7 +135,7 @@ class Executions:
         mode = await self._executor.mode(tool)
         row = await self._database.one(
             sql("begin_execution"), id, tool.id, store(tool.name), checked, None if key is None else given,
-            _stored(user), _stored(agent), None if key is None else stored_name("key", key),
+            _store_optional(user), _store_optional(agent), None if key is None else stored_name("key", key),
             timedelta(seconds=limit) + GRANTED, correlation_id(run.key) if mode == "event" else None,
         )  # fmt: skip
         assert row is not None
@@ -173,8 +173,8 @@ class Executions:
             raise InvalidInput(f"the limit cannot be {limit}", next=f"Use 1 to {MAX_LISTED}.")
         args = (before or LAST, limit, status)
         if run is not None:
-            named = None if tool is None else store(tool)
-            rows = await self._database.all(sql("list_executions_of_run"), *args, run, named)
+            tool_name = None if tool is None else store(tool)
+            rows = await self._database.all(sql("list_executions_of_run"), *args, run, tool_name)
             return [_execution(row) for row in rows]
         id = None if tool is None else (await self._tools.get(tool)).id
         if user is not None:
@@ -187,12 +187,12 @@ class Executions:
 
     async def output(self, id: UUID) -> tuple[str, bytes]:
         """Return the content type and the whole output of an execution."""
-        kept = await self._outputs.of(id)
-        if kept is not None and kept[0] == ASIDE:  # stored by a worker
-            answer = unpacked(kept[1])
-            kept = answer.content_type, answer.whole if answer.whole is not None else render(answer.value)
-        if kept is not None:
-            return kept
+        stored = await self._outputs.of(id)
+        if stored is not None and stored[0] == ASIDE:  # stored by a worker
+            answer = unpack_answer(stored[1])
+            stored = answer.content_type, answer.whole if answer.whole is not None else render(answer.value)
+        if stored is not None:
+            return stored
         result = (await self.get(id)).result
         if isinstance(result, str):
             return TEXT, result.encode(errors="surrogatepass")
@@ -206,7 +206,7 @@ class Executions:
         if row is None:
             found = await self.get(id)
             if found.run_id is not None and found.status == "running":
-                raise _belongs_to_run(found, "Cancel the run.")
+                raise _part_of_run_error(found, "Cancel the run.")
             return found
         if (task := self._running.get(id)) is not None:
             task.cancel()
@@ -219,16 +219,16 @@ class Executions:
         if finding not in FINDINGS:
             raise InvalidInput(f"{finding!r:.100} is not a valid decision", next=f"Use one of {', '.join(FINDINGS)}.")
         if finding == "again":
-            return await self._again(await self.get(id))
-        said = f"{by} found out that it {'took effect' if finding == 'done' else 'did not take effect'}"
-        text = f"{said}: {comment}" if comment else said
+            return await self._repeat(await self.get(id))
+        verdict = f"{by} found out that it {'took effect' if finding == 'done' else 'did not take effect'}"
+        text = f"{verdict}: {comment}" if comment else verdict
         error = None if finding == "done" else store(text)
         args = (id, finding, {"text": text, "result": None, "decided_by": by}, error)
         if not await self._database.run(sql("decide_execution"), *args):
-            raise _not_undecided(await self.get(id))
+            raise _no_decision_error(await self.get(id))
         return await self.get(id)
 
-    async def _again(self, found: Execution) -> Execution:
+    async def _repeat(self, found: Execution) -> Execution:
         """Make a call again, under a new idempotency key: it is another call than the first."""
         tool = None if found.tool_id is None else await self._tools.current(found.tool_id)
         if tool is None:
@@ -242,51 +242,51 @@ class Executions:
         lease = timedelta(seconds=limit) + GRANTED
         leased_until = await self._database.value(sql("begin_anew"), found.id, lease, correlation)
         if leased_until is None:
-            raise _not_undecided(await self.get(found.id))
+            raise _no_decision_error(await self.get(found.id))
         return await self._make(StartedExecution(found.id, tool, checked, run, mode, limit, leased_until))
 
-    async def _make(self, begun: StartedExecution) -> Execution:
+    async def _make(self, call: StartedExecution) -> Execution:
         """Make a recorded call, and store its outcome."""
-        work = self._running[begun.id] = asyncio.create_task(self._run(begun), name=f"execution {begun.id}")
+        work = self._running[call.id] = asyncio.create_task(self._run(call), name=f"execution {call.id}")
         self._background.start(("executions", id(self)), self._stop_unwanted)
         try:
             await asyncio.wait({work})
         except asyncio.CancelledError:
             work.cancel()
             await asyncio.wait({work}, timeout=2 * GRACE)
-            await self._end(begun, None)
+            await self._end(call, None)
             raise
         finally:
-            self._running.pop(begun.id, None)
+            self._running.pop(call.id, None)
         if work.cancelled():  # its row already says so
-            return await self.get(begun.id)
+            return await self.get(call.id)
         error = work.exception()
         if error is not None:  # the tool was not run
-            await self._end(begun, Outcome.refused(str(error)))
+            await self._end(call, Outcome.refusal(str(error)))
             raise error
-        await self._end(begun, work.result().kept_as(begun.id))
-        return await self.get(begun.id)
+        await self._end(call, work.result().with_output_note(call.id))
+        return await self.get(call.id)
 
-    async def _run(self, begun: StartedExecution) -> Outcome:
+    async def _run(self, call: StartedExecution) -> Outcome:
         return await self._executor.run(
-            begun.tool,
-            begun.arguments,
-            begun.run,
-            timeout=begun.timeout,
+            call.tool,
+            call.arguments,
+            call.run,
+            timeout=call.timeout,
             max_output_bytes=self._max_output_bytes,
-            mode=begun.mode,
+            mode=call.mode,
         )
 
-    async def _end(self, begun: StartedExecution, outcome: Outcome | None) -> None:
+    async def _end(self, call: StartedExecution, outcome: Outcome | None) -> None:
         """Store the outcome of a call; None: it was cancelled. Retry while the database is away and the lease lasts."""
         if outcome is None:
-            written = ("cancelled", None, "its caller disconnected; it may have taken effect", None, None, None)
+            values = ("cancelled", None, "its caller disconnected; it may have taken effect", None, None, None)
         else:
-            written = written_of(outcome)
+            values = stored_values(outcome)
         until = monotonic() + GRANTED.total_seconds()
         while True:
             try:
-                await self._database.value(sql("end_execution"), begun.id, begun.leased_until, *written)
+                await self._database.value(sql("end_execution"), call.id, call.leased_until, *values)
                 return
             except Unavailable as error:
                 if monotonic() > until:
@@ -295,12 +295,12 @@ class Executions:
                 await asyncio.sleep(AGAIN)
 
     def _limit(self, tool: Tool, timeout: float | None) -> float:
-        asked = self._timeout if timeout is None else timeout
-        if not isinstance(asked, int | float) or not 0 < asked <= LONGEST_TIMEOUT:  # pyright: ignore[reportUnnecessaryIsInstance]
+        seconds = self._timeout if timeout is None else timeout
+        if not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST_TIMEOUT:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(
-                f"the timeout cannot be {asked!r:.100}", next=f"Pass seconds, above 0 and up to {LONGEST_TIMEOUT:g}."
+                f"the timeout cannot be {seconds!r:.100}", next=f"Pass seconds, above 0 and up to {LONGEST_TIMEOUT:g}."
             )
-        return asked if tool.timeout is None else min(asked, tool.timeout)
+        return seconds if tool.timeout is None else min(seconds, tool.timeout)
 
     # Cancellation by other processes
 
@@ -308,19 +308,19 @@ class Executions:
         """Poll for cancelled executions and stop their tasks, as long as any call is in progress."""
         while True:
             await asyncio.sleep(LOOK)
-            held = dict(self._running)
-            if not held:
+            running = dict(self._running)
+            if not running:
                 return
             try:
-                rows = await self._database.all(sql("still_wanted"), list(held))
+                rows = await self._database.all(sql("still_wanted"), list(running))
             except HoldfastError as error:
                 log.warning("could not look for cancelled calls; retrying: %s", error)
                 continue
-            for id in held.keys() - {row["id"] for row in rows}:
-                held[id].cancel()
+            for id in running.keys() - {row["id"] for row in rows}:
+                running[id].cancel()
 
 
-def written_of(outcome: Outcome) -> tuple[object, ...]:
+def stored_values(outcome: Outcome) -> tuple[object, ...]:
     """Return the values of an outcome that `end_execution` stores."""
     error = None if outcome.error is None else store(outcome.error)
     kind = None if outcome.whole is None else outcome.content_type
@@ -337,22 +337,22 @@ def unknown_execution(id: UUID) -> NotFound:
 
 def _execution(row: Row) -> Execution:
     output: object = row["output_result"]
-    told = cast(dict[str, Any], output) if isinstance(output, dict) else {}
+    fields = cast(dict[str, Any], output) if isinstance(output, dict) else {}
     return Execution(
         row["id"],
         restore(row["tool"]),
         row["tool_id"],
         row["input_params"],
         row["status"],
-        str(told.get("text", "")),
-        told.get("result"),
-        _restored(row["error"]),
+        str(fields.get("text", "")),
+        fields.get("result"),
+        _restore_optional(row["error"]),
         row["latency_ms"],
-        _restored(row["user_name"]),
-        _restored(row["agent"]),
+        _restore_optional(row["user_name"]),
+        _restore_optional(row["agent"]),
         row["run_id"],
         row["step"],
-        _restored(row["key"]),
+        _restore_optional(row["key"]),
         row["created_at"],
         row["finished_at"],
         row["has_output"],
@@ -386,9 +386,9 @@ def _check_known(row: Row, key: str) -> None:
         )
 
 
-def _not_undecided(found: Execution) -> HoldfastError:
+def _no_decision_error(found: Execution) -> HoldfastError:
     if found.run_id is not None:
-        return _belongs_to_run(found, "Decide it as an approval: see `holdfast approvals`.")
+        return _part_of_run_error(found, "Decide it as an approval: see `holdfast approvals`.")
     return Conflict(
         f"the execution {found.id} needs no decision",
         expected=0,
@@ -398,13 +398,13 @@ def _not_undecided(found: Execution) -> HoldfastError:
     )
 
 
-def _belongs_to_run(found: Execution, next: str) -> InvalidInput:
+def _part_of_run_error(found: Execution, next: str) -> InvalidInput:
     return InvalidInput(f"the execution {found.id} is part of the run {found.run_id}", next=next)
 
 
-def _stored(name: str | None) -> str | None:
+def _store_optional(name: str | None) -> str | None:
     return None if name is None else store(name)
 
 
-def _restored(stored: str | None) -> str | None:
+def _restore_optional(stored: str | None) -> str | None:
     return None if stored is None else restore(stored)

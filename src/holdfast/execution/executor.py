@@ -82,13 +82,13 @@ class Executor:
         if not awaited and not admitted and self._admission is not None and tool.id is not None:
             found = await self._admission.admit(tool, arguments, run, skill=skill)
             if isinstance(found, ArgumentRefusal):
-                return Outcome.refused(found.text)
+                return Outcome.refusal(found.text)
             tool, arguments = found
-        way: Mode = "event" if awaited else mode or await self.mode(tool)
+        chosen_mode: Mode = "event" if awaited else mode or await self.mode(tool)
         limit = timeout if tool.timeout is None else min(timeout, tool.timeout)
 
         async def work() -> Result:
-            if way == "inline":
+            if chosen_mode == "inline":
                 return await self._inline(tool, arguments, run, timeout=limit)
             return await self._by_event(tool, arguments, run, timeout=limit, awaited=awaited)
 
@@ -96,10 +96,10 @@ class Executor:
             tool,
             run,
             work,
-            timeout=limit + MARGIN if way == "event" else limit,
+            timeout=limit + MARGIN if chosen_mode == "event" else limit,
             max_output_bytes=max_output_bytes,
             max_whole_bytes=self._max_whole_bytes,
-            ours=way == "inline" and tool.kind == "rest",
+            ours=chosen_mode == "inline" and tool.kind == "rest",
         )
         if self._admission is not None and tool.id is not None:
             self._admission.count(tool.id, failed=outcome.status != "done", latency_ms=outcome.latency_ms)

@@ -38,12 +38,12 @@ class FunctionRunner:
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
         """Call the function."""
-        function = tool.function or self._known.get((tool.id, tool.reference)) or await self._imported(tool)
+        function = tool.function or self._known.get((tool.id, tool.reference)) or await self._import_function(tool)
         value = await function.run(run, arguments, name=f"holdfast tool {tool.name}")
         blocks = blocks_of(value)
         return Result(value) if blocks is None else Result(text_of(blocks), content=blocks)
 
-    async def _imported(self, tool: Tool) -> Function:
+    async def _import_function(self, tool: Tool) -> Function:
         module, _, name = tool.reference.partition(":")
         if not self.imports(tool.reference):
             raise Unavailable(
@@ -51,9 +51,9 @@ class FunctionRunner:
                 why="it does not run the app that declares it",
                 next="Serve the app with `holdfast up APP`, or add its module to execution.functions.",
             )
-        found: Any = await run_in_thread(lambda: _imported(module, name), name=f"holdfast import {module}")
+        found: Any = await run_in_thread(lambda: _import_object(module, name), name=f"holdfast import {module}")
         home = getattr(found, "__module__", None)
-        function = _declared(found, tool) if isinstance(home, str) and self._is_named(home) else None
+        function = _function_of(found, tool) if isinstance(home, str) and self._is_named(home) else None
         if function is None:
             why = (
                 f"it is defined in {home}, which execution.functions does not allow" if home else "it is not a function"
@@ -66,7 +66,7 @@ class FunctionRunner:
         return any(module == each or module.startswith(f"{each}.") for each in self._modules)
 
 
-def _declared(found: Any, tool: Tool) -> Function | None:
+def _function_of(found: Any, tool: Tool) -> Function | None:
     if tool.service is not None:
         return service_of(found, tool.service, tool.parameters, name=tool.name).function
     try:
@@ -75,7 +75,7 @@ def _declared(found: Any, tool: Tool) -> Function | None:
         return tool_of(found, name=tool.name).function
 
 
-def _imported(module: str, name: str) -> Any:
+def _import_object(module: str, name: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):

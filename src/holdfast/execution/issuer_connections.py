@@ -20,12 +20,12 @@ async def open_fetch(config: Config) -> AsyncGenerator[Fetch]:
 
     It has its own connections, so that tools cannot reach an issuer's private address.
     """
-    named = [
+    urls = [
         url
         for each in config.access.issuers
         for url in (each.issuer, each.jwks_url)
         if url and is_url(url.partition("?")[0])
     ]
-    hosts = [f"{url.host_subcomponent}:{url.port}" for url in map(URL, named)]
+    hosts = [f"{url.host_subcomponent}:{url.port}" for url in map(URL, urls)]
     async with Egress(AllowedHosts.parse([*config.execution.allow_private, *hosts])) as egress:
         yield Documents(egress, timeout=TIMEOUT).fetch

@@ -20,6 +20,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge
 from holdfast.core.text import dumps, render
 from holdfast.core.threads import count_abandoned, run_in_worker
 from holdfast.core.wires import HTTP_STATUS
+from holdfast.execution.redaction import REDACTED
 from holdfast.execution.runner import IN_DOUBT, JSON, OutcomeUnknown, Result
 from holdfast.execution.trimming import trimmed
 from holdfast.mcp.content import Block
@@ -41,7 +42,6 @@ TEXT = "text/plain; charset=utf-8"
 NOTHING = "(done, without a result)"
 IN_LOG = "the server's log has the details."
 UNKNOWN = "It is unknown whether this call took effect: the process that ran it stopped."
-STRUCK = "[secret]"
 
 Status = Literal["done", "failed", "unknown"]
 
@@ -80,11 +80,11 @@ class Outcome:
     cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def refused(cls, text: str, *, code: str | None = None) -> "Outcome":
+    def refusal(cls, text: str, *, code: str | None = None) -> "Outcome":
         """Return the outcome of a call that was not made, with the reason."""
         return cls("failed", text, None, cut(text, MAX_REASON), 0.0, code=code)
 
-    def kept_as(self, execution: UUID) -> "Outcome":
+    def with_output_note(self, execution: UUID) -> "Outcome":
         """Add a note to the text that names the execution with the whole output, if there is more than the result."""
         if self.whole is None:
             return self
@@ -114,8 +114,10 @@ async def outcome_of(
         if ours:
             result: Result = await _in_time(work, timeout=timeout, next=next)
         else:
-            result = await finished(work, timeout=timeout, name=f"the tool {tool.name}", next=next)
-        text, kept, whole, kind, short = await off_loop(result.value, lambda: _render_result(result, max_output_bytes))
+            result = await run_app_code(work, timeout=timeout, name=f"the tool {tool.name}", next=next)
+        text, stored, whole, kind, short = await off_loop(
+            result.value, lambda: _render_result(result, max_output_bytes)
+        )
     except Failed as failed:
         error = failed.error
         if isinstance(error, InputRequired):
@@ -125,17 +127,17 @@ async def outcome_of(
     else:
         status: Status = "failed" if result.failed else "done"
         reason = cut(text, MAX_REASON) if result.failed else None
-        told = f"{tool.name} failed: {text}" if result.failed else text
-        aside = None if whole is None else whole[:max_whole_bytes]
+        message = f"{tool.name} failed: {text}" if result.failed else text
+        output = None if whole is None else whole[:max_whole_bytes]
         return Outcome(
-            status, told, kept, reason, _since(started), aside, kind, content=result.content, shortened=short
+            status, message, stored, reason, _since(started), output, kind, content=result.content, shortened=short
         )
     if isinstance(error, OutcomeUnknown):
         return Outcome("unknown", UNKNOWN, None, str(error), _since(started))
-    return _failed(tool, run, error, _since(started))
+    return _failed_outcome(tool, run, error, _since(started))
 
 
-def _failed(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Outcome:
+def _failed_outcome(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Outcome:
     reason, trace = reason_of(error), trace_of(error)
     log.warning("the tool %s failed in the run %s, call %s: %s%s", tool.name, run.run_id, run.call_id, reason, trace)
     code = error.code if isinstance(error, HoldfastError) else HoldfastError.code
@@ -144,8 +146,8 @@ def _failed(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Ou
         outward = f"{tool.name} failed: internal error. Report it with the id {run.call_id}: {IN_LOG}"
     elif status > HTTPStatus.INTERNAL_SERVER_ERROR and isinstance(error, HoldfastError):
         outward = f"{tool.name} failed: {reason_of(HoldfastError(error.what, next=error.next))}"
-    told = f"{tool.name} failed: {reason}"
-    return Outcome("failed", told, None, reason, latency_ms, code=code, outward=outward, cause=error)
+    message = f"{tool.name} failed: {reason}"
+    return Outcome("failed", message, None, reason, latency_ms, code=code, outward=outward, cause=error)
 
 
 class Failed(Exception):
@@ -156,7 +158,7 @@ class Failed(Exception):
         self.error = error
 
 
-async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None, name: str, next: str = "") -> Any:
+async def run_app_code(work: Callable[[], Awaitable[Any]], *, timeout: float | None, name: str, next: str = "") -> Any:
     """Run an app's code for at most `timeout` seconds, and return its result. Raise `Failed` for every error.
 
     Only the caller's cancellation is raised as such. Code that does not stop when it is cancelled is abandoned. `next`
@@ -169,7 +171,7 @@ async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None,
     finally:
         await _end(task, name)
     if not in_time:
-        raise Failed(_timed_out(timeout, next))
+        raise Failed(_timeout_error(timeout, next))
     try:
         return task.result()
     except BaseException as error:  # raised by the code: nothing is awaited here
@@ -183,10 +185,10 @@ async def _in_time(work: Callable[[], Awaitable[Any]], *, timeout: float, next: 
         async with limit:
             return await work()
     except Exception as error:
-        raise Failed(_timed_out(timeout, next) if limit.expired() else error) from error
+        raise Failed(_timeout_error(timeout, next) if limit.expired() else error) from error
 
 
-def _timed_out(timeout: float | None, next: str) -> TimedOut:
+def _timeout_error(timeout: float | None, next: str) -> TimedOut:
     return TimedOut(f"it exceeded its timeout of {timeout:g} seconds", next=next)
 
 
@@ -222,19 +224,19 @@ def _render_result(result: Result, most: int) -> tuple[str, Any, bytes | None, s
     The last value says whether the text is less than the whole result.
     """
     plain, data = (result.value, _bytes_of(result.value)) if result.plain else _to_json(result.value)
-    kept, whole, kind = plain, result.whole, result.content_type
+    stored, whole, kind = plain, result.whole, result.content_type
     if len(data) > MAX_RESULT_BYTES:
-        kept = _cut(data, MAX_RESULT_BYTES)
+        stored = _cut(data, MAX_RESULT_BYTES)
         if whole is None:
             whole, kind = data, TEXT if isinstance(plain, str) else JSON
-    dumps({"result": kept})  # raises if it cannot be stored
+    dumps({"result": stored})  # raises if it cannot be stored
     room = most if whole is None else max(most // 2, most - NOTE_BYTES)
     short = len(data) > room
     if not short:
         text = plain if isinstance(plain, str) else NOTHING if plain is None else data.decode()
     else:
         text = _cut(data, room) if isinstance(plain, str) else render(trimmed(plain, room)).decode()
-    return text, kept, whole, kind, short
+    return text, stored, whole, kind, short
 
 
 def plain_of(value: Any) -> Any:
@@ -285,8 +287,8 @@ def cut(text: str, most: int) -> str:
 
 def _cut(data: bytes, most: int) -> str:
     note = "\n[truncated: {} of {} bytes are missing]"
-    kept = data[: max(0, most - len(note) - 2 * len(str(len(data))))].decode(errors="ignore")
-    return kept + note.format(len(data) - len(kept.encode()), len(data))
+    head = data[: max(0, most - len(note) - 2 * len(str(len(data))))].decode(errors="ignore")
+    return head + note.format(len(data) - len(head.encode()), len(data))
 
 
 def reason_of(error: BaseException) -> str:
@@ -294,13 +296,13 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return "it was cancelled"
     try:
-        said = " ".join(str(error)[:MAX_SEARCHED].split())
+        text = " ".join(str(error)[:MAX_SEARCHED].split())
     except Exception:  # noqa: BLE001 - `__str__` of an exception may raise, too
-        said = ""
+        text = ""
     if not isinstance(error, HoldfastError):
-        said = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    said = _SECRET.sub(lambda found: next(filter(None, found.groups()), "") + STRUCK, said)
-    return said if len(said) <= MAX_REASON else said[:MAX_REASON] + "…"
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    text = _SECRET.sub(lambda found: next(filter(None, found.groups()), "") + REDACTED, text)
+    return text if len(text) <= MAX_REASON else text[:MAX_REASON] + "…"
 
 
 def trace_of(error: BaseException) -> str:

@@ -24,10 +24,10 @@ class Outputs:
         """Store a worker's result that is too large to send with its execution. Return False if there is none."""
         return bool(await self._database.run(sql("put_aside"), store(correlation_id), content, content_type))
 
-    async def aside(self, correlation_id: str) -> bytes | None:
+    async def read_aside(self, correlation_id: str) -> bytes | None:
         """Return a result that a worker stored with `put_aside`."""
         return await self._database.value(sql("aside"), store(correlation_id))
 
-    async def here(self, correlation_id: str) -> None:
+    async def mark_local(self, correlation_id: str) -> None:
         """Record that this process, and no worker, has the execution: nobody has to wait for a worker then."""
         await self._database.run(sql("call_here"), store(correlation_id))

@@ -19,28 +19,28 @@ class ToolPresence:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[str, tuple[float, bool]] = {}  # the time of the query, and its answer
-        self._asking: dict[str, asyncio.Task[bool]] = {}
+        self._queries: dict[str, asyncio.Task[bool]] = {}
 
     async def serves(self, name: str) -> bool:
         """Whether a worker serves the tool, as of at most two seconds ago. A dead worker still counts for a while."""
-        asked, served = self._known.get(name, (-FRESH, False))
-        if monotonic() - asked < FRESH:
+        queried_at, served = self._known.get(name, (-FRESH, False))
+        if monotonic() - queried_at < FRESH:
             return served
-        asking = self._asking.get(name)
-        if asking is None:  # one query for all callers that wait
-            asking = self._asking[name] = asyncio.create_task(self._ask(name), name="presence of workers")
-            asking.add_done_callback(lambda ended: self._store_answer(name, ended))
-        return await asyncio.shield(asking)
+        query = self._queries.get(name)
+        if query is None:  # one query for all callers that wait
+            query = self._queries[name] = asyncio.create_task(self._query(name), name="presence of workers")
+            query.add_done_callback(lambda task: self._end_query(name, task))
+        return await asyncio.shield(query)
 
-    async def _ask(self, name: str) -> bool:
-        asked = monotonic()
+    async def _query(self, name: str) -> bool:
+        queried_at = monotonic()
         served = bool(await self._database.value(sql("is_served"), store(name)))
         if len(self._known) >= MOST:
             self._known.clear()
-        self._known[name] = asked, served
+        self._known[name] = queried_at, served
         return served
 
-    def _store_answer(self, name: str, ended: "asyncio.Task[bool]") -> None:
-        del self._asking[name]
-        if not ended.cancelled():
-            ended.exception()  # retrieved, so that asyncio does not log it: the callers have received it
+    def _end_query(self, name: str, task: "asyncio.Task[bool]") -> None:
+        del self._queries[name]
+        if not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not log it: the callers have received it

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from holdfast.core.text import render
 
-STRUCK = "[secret]"
+REDACTED = "[secret]"
 LEAST = 4  # characters of a password that is searched for without its user; a whole secret has no minimum
 LEAST_DECODED = 6  # characters of a secret's own decoded form
 LEAST_BASE64 = 8  # characters of a secret within longer base64: fewer would match by chance
@@ -53,7 +53,7 @@ class DecodedView:
 
     def __init__(self, text: str) -> None:
         self._parts = _ESCAPE.split(text)
-        decoded = {escape: _decoded(escape) for escape in set(self._parts[1::2])}
+        decoded = {escape: _decode(escape) for escape in set(self._parts[1::2])}
         self._plain = [*self._parts]
         self._plain[1::2] = map(decoded.__getitem__, self._parts[1::2])
         self.text = "".join(self._plain)
@@ -81,7 +81,7 @@ class Redaction:
         self._forms = {form for secret in secrets if secret for form in _forms(secret)}
         self._longest = max(map(len, self._forms)) if self._forms else 0
 
-    def struck(self, value: Any) -> Any:
+    def redact(self, value: Any) -> Any:
         """Return text, or JSON with its keys and numbers, without the secrets; the same object if it has none."""
         if not self._forms:
             return value
@@ -100,8 +100,8 @@ class Redaction:
 
     def _text(self, text: str) -> str:
         left, pieces = 0, list[str]()
-        for span in _merged(self._spans(text, DEPTH)):
-            pieces += [text[left : span.start], STRUCK]
+        for span in _merge(self._spans(text, DEPTH)):
+            pieces += [text[left : span.start], REDACTED]
             left = span.end
         return "".join([*pieces, text[left:]]) if pieces else text
 
@@ -117,7 +117,7 @@ class Redaction:
                 yield Span(start + span.start, start + span.end)
 
     def _within(self, text: str, depth: int) -> Iterator[Span]:
-        yield from self._found(text)
+        yield from self._find(text)
         yield from self._in_base64(text, depth)
         if not depth or not _has_escapes(text):
             return
@@ -125,7 +125,7 @@ class Redaction:
         if view.text != text:
             yield from map(view.span, self._within(view.text, depth - 1))
 
-    def _found(self, text: str) -> Iterator[Span]:
+    def _find(self, text: str) -> Iterator[Span]:
         if any(form in text for form in self._forms):
             yield from (Span(*match.span()) for match in self._pattern.finditer(text))
 
@@ -148,13 +148,13 @@ class Redaction:
             return [self._walk(item) for item in cast(list[Any], value)]
         if isinstance(value, int | float) and not isinstance(value, bool):
             digits = render(value).decode()
-            return value if self._text(digits) == digits else STRUCK
+            return value if self._text(digits) == digits else REDACTED
         return value
 
 
-def struck(value: Any, secrets: Iterable[str]) -> Any:
+def redact(value: Any, secrets: Iterable[str]) -> Any:
     """Return text or JSON with every secret replaced by `[secret]`."""
-    return Redaction(secrets).struck(value)
+    return Redaction(secrets).redact(value)
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -201,7 +201,7 @@ def _has_escapes(text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _decoded(escape: str) -> str:
+def _decode(escape: str) -> str:
     """Return the character that an escape stands for."""
     return _DECODERS.get(escape[0], lambda _: "")(escape)
 
@@ -228,12 +228,12 @@ def _backslash(escape: str) -> str:
 _DECODERS: dict[str, Callable[[str], str]] = {"%": _percent, "\\": _backslash, "&": html.unescape}
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def _merge(spans: Iterable[Span]) -> list[Span]:
     """Sort spans, and merge those that overlap."""
-    merged: list[Span] = []
+    result: list[Span] = []
     for span in sorted(spans):
-        if merged and span.start < merged[-1].end:
-            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
+        if result and span.start < result[-1].end:
+            result[-1] = Span(result[-1].start, max(span.end, result[-1].end))
         else:
-            merged.append(span)
-    return merged
+            result.append(span)
+    return result

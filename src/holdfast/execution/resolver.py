@@ -24,7 +24,7 @@ class Resolver(AbstractResolver):
 
         def look_up() -> list[ResolveResult]:
             infos = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
-            return [_resolved(host, *info) for info in infos]
+            return [_resolve_result(host, *info) for info in infos]
 
         try:
             async with asyncio.timeout(SECONDS):
@@ -36,7 +36,9 @@ class Resolver(AbstractResolver):
         """Do nothing: there are no resources to release."""
 
 
-def _resolved(host: str, family: int, _kind: int, protocol: int, _name: str, place: Sequence[Any]) -> ResolveResult:
+def _resolve_result(
+    host: str, family: int, _kind: int, protocol: int, _name: str, place: Sequence[Any]
+) -> ResolveResult:
     address, port, *more = place
     zone = f"%{more[1]}" if more and more[1] else ""  # of a link-local address
     flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV

@@ -37,8 +37,8 @@ class Secret:
 
     def allows(self, host: str) -> bool:
         """Whether it may be sent to a host. Without `hosts`, any host is allowed; `*.example.com` is all subdomains."""
-        named = host.lower().strip("[]").rstrip(".")
-        return not self.hosts or any(_covers(each, named) for each in self.hosts)
+        host_name = host.lower().strip("[]").rstrip(".")
+        return not self.hosts or any(_covers(each, host_name) for each in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ class Secrets:
         sealed = self._key.seal(value, about=await self._about(name))
         row = await self._database.one(sql("set_secret"), name, sealed, self._key.id, list(allowed), store(by)[:MAX_BY])
         assert row is not None
-        return self._known(row)
+        return self._describe(row)
 
     async def list(self) -> list[KnownSecret]:
         """List the secrets by name: their hosts, and who set them and when."""
-        return [self._known(row) for row in await self._database.all(sql("secrets"))]
+        return [self._describe(row) for row in await self._database.all(sql("secrets"))]
 
     async def remove(self, name: str, *, by: str = "") -> None:
         """Remove a secret."""
@@ -86,9 +86,9 @@ class Secrets:
     async def values(self, names: Collection[str]) -> Mapping[str, Secret]:
         """Return those of these secrets that exist, decrypted. Keep them no longer than the call that needs them."""
         rows = await self._database.all(sql("sealed_secrets"), [name for name in names if _NAME.fullmatch(name)])
-        return {row["name"]: await self._opened(row) for row in rows}
+        return {row["name"]: await self._decrypt(row) for row in rows}
 
-    async def _opened(self, row: Row) -> Secret:
+    async def _decrypt(self, row: Row) -> Secret:
         name: str = row["name"]
         if row["key_id"] != self._key.id:
             raise Unavailable(
@@ -105,7 +105,7 @@ class Secrets:
     async def _about(self, name: str) -> str:
         return f"{await self._database.tenant()}/{name}"
 
-    def _known(self, row: Row) -> KnownSecret:
+    def _describe(self, row: Row) -> KnownSecret:
         return KnownSecret(
             row["name"],
             tuple(row["hosts"]),
@@ -132,18 +132,18 @@ def checked_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _host(host: object) -> str:
-    named = host.lower().strip("[]").rstrip(".") if isinstance(host, str) else ""
+    host_name = host.lower().strip("[]").rstrip(".") if isinstance(host, str) else ""
     try:
-        return ip_address(named).compressed
+        return ip_address(host_name).compressed
     except ValueError:
         pass
-    if len(named) > 253 or not _HOST.fullmatch(named):
+    if len(host_name) > 253 or not _HOST.fullmatch(host_name):
         raise InvalidInput(
             f"{host!r:.100} is not a valid host for a secret",
             why="a host is a name or an address, without scheme, port and path",
             next="Use hosts such as api.example.com, or *.example.com for all subdomains.",
         )
-    return named
+    return host_name
 
 
 def _covers(allowed: str, host: str) -> bool:

@@ -7,7 +7,7 @@ from time import monotonic
 from holdfast.core.background import PeriodicJob
 from holdfast.core.settings import ExecutionSettings
 from holdfast.core.text import loads, restore
-from holdfast.execution.executions import MAX_OUTPUT_BYTES, written_of
+from holdfast.execution.executions import MAX_OUTPUT_BYTES, stored_values
 from holdfast.execution.outcomes import Outcome, outcome_of
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import Result
@@ -34,7 +34,7 @@ class ExecutionSweeper(PeriodicJob):
     def __init__(self, postgres: Postgres, settings: ExecutionSettings) -> None:
         super().__init__(NAME, pause=LOOK)
         self._postgres = postgres
-        self._kept = timedelta(days=settings.keep_days)
+        self._keep_for = timedelta(days=settings.keep_days)
         self._max_whole_bytes = settings.max_response_bytes
         self._due = monotonic() + LOOK
 
@@ -45,7 +45,7 @@ class ExecutionSweeper(PeriodicJob):
 
     async def sweep(self) -> int:
         """Delete calls that ended long ago, and return how many."""
-        tenants = await self._postgres.system.all(sql("tenants_with_old_executions"), self._kept)
+        tenants = await self._postgres.system.all(sql("tenants_with_old_executions"), self._keep_for)
         return await for_each_tenant(self._postgres, tenants, self._forget, name=NAME)
 
     async def step(self) -> None:
@@ -59,8 +59,8 @@ class ExecutionSweeper(PeriodicJob):
     async def _lapse(self, database: Database) -> int:
         lapsed: int = await database.value(sql("lapse_executions"))
         for row in await database.all(sql("answered_executions"), TOGETHER):
-            outcome = (await self._outcome(database, row)).kept_as(row["id"])
-            await database.value(sql("end_execution"), row["id"], row["leased_until"], *written_of(outcome))
+            outcome = (await self._outcome(database, row)).with_output_note(row["id"])
+            await database.value(sql("end_execution"), row["id"], row["leased_until"], *stored_values(outcome))
         return lapsed
 
     async def _outcome(self, database: Database, row: Row) -> Outcome:
@@ -71,7 +71,7 @@ class ExecutionSweeper(PeriodicJob):
         async def answer() -> Result:
             if row["error"] is not None:
                 raise failure_of(loads(row["error"]))
-            return await result_of(loads(row["result"]), command, Outputs(database), kept_by=call)
+            return await result_of(loads(row["result"]), command, Outputs(database), stored_under=call)
 
         run = Run(None, None, None, None, None, str(row["id"]), call)
         most = self._max_whole_bytes
@@ -80,4 +80,4 @@ class ExecutionSweeper(PeriodicJob):
         )
 
     async def _forget(self, database: Database) -> int:
-        return await in_batches(lambda: database.run(sql("forget_executions"), self._kept, TOGETHER), TOGETHER)
+        return await in_batches(lambda: database.run(sql("forget_executions"), self._keep_for, TOGETHER), TOGETHER)

@@ -52,18 +52,18 @@ def _trim_list(items: list[Any], room: int, depth: int) -> Any:
     note = f"{ELLIPSIS} {{:,}} more of {len(items):,} items"
     left = room - LEAST - _size(note.format(len(items)))
     share = max(LEAST_SHOWN, left // SHARE, left // len(items) - 1)
-    kept: list[Any] = []
+    shown: list[Any] = []
     for item in items:
         space = min(share, left - 1)
         whole = len(render(item)) <= space
         if not whole and space < LEAST_SHOWN:
             break
-        kept.append(item if whole else _trim(item, space, depth + 1))
-        left -= len(render(kept[-1])) + 1
-    if not kept:
+        shown.append(item if whole else _trim(item, space, depth + 1))
+        left -= len(render(shown[-1])) + 1
+    if not shown:
         return _left_out(f"{len(items):,} items", room)
-    missing = len(items) - len(kept)
-    return [*kept, note.format(missing)] if missing else kept
+    missing = len(items) - len(shown)
+    return [*shown, note.format(missing)] if missing else shown
 
 
 def _trim_object(members: dict[str, Any], room: int, depth: int) -> Any:
@@ -84,12 +84,12 @@ def _trim_object(members: dict[str, Any], room: int, depth: int) -> Any:
     if not beyond:
         return _left_out(f"{len(members):,} keys", room)
     share = _fair_share(sorted(beyond.values()), left)
-    kept = {
+    shown = {
         name: members[name] if more <= share else _trim(members[name], LEAST_SHOWN + share, depth + 1)
         for name, more in beyond.items()
     }
-    missing = len(members) - len(kept)
-    return {**kept, rest: note.format(missing)} if missing else kept
+    missing = len(members) - len(shown)
+    return {**shown, rest: note.format(missing)} if missing else shown
 
 
 def _fair_share(sizes: list[int], room: int) -> int:

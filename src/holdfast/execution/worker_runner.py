@@ -76,7 +76,7 @@ class WorkerRunner:
             try:
                 return await self._ask(id, tool, arguments, run, deadline=deadline, timeout=timeout, begin_by=begin_by)
             except NotTaken:
-                await self._outputs.here(correlation_id(run.key))
+                await self._outputs.mark_local(correlation_id(run.key))
                 raise
             except asyncio.CancelledError:
                 if run.run_id is None:
@@ -134,7 +134,7 @@ class WorkerRunner:
                 answer = await self._commands.result(id, timeout=left)
         except TimedOut:
             answer = await self._cancel_late(id, tool, timeout)
-        return await result_of(answer, id, self._outputs, kept_by=correlation_id(run.key))
+        return await result_of(answer, id, self._outputs, stored_under=correlation_id(run.key))
 
     async def _refuse_untaken(self, id: str, tool: Tool) -> None:
         """If no worker has begun a command, cancel it, and raise `NotTaken`."""
@@ -174,7 +174,7 @@ def correlation_id(key: str) -> str:
 
 def headers_of(run: Run) -> dict[str, str]:
     """Return the headers that describe the run of a call to a worker."""
-    given = {
+    values = {
         _USER: run.user,
         _AGENT: run.agent,
         _SESSION: run.session_id,
@@ -183,25 +183,25 @@ def headers_of(run: Run) -> dict[str, str]:
         _CALL: run.call_id,
         _KEY: run.key,
     }
-    return {name: str(value) for name, value in given.items() if value is not None}
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def run_of(command: CurrentCommand) -> Run:
     """Return the run that a command's headers describe. A command that no executor sent belongs to no run."""
-    told = command.headers
+    headers = command.headers
     try:
-        conversation, run = (UUID(told[name]) if name in told else None for name in (_CONVERSATION, _RUN))
+        conversation, run = (UUID(headers[name]) if name in headers else None for name in (_CONVERSATION, _RUN))
     except ValueError:
         conversation = run = None
     id = command.correlation_id
     return Run(
-        told.get(_USER),
-        told.get(_AGENT),
-        told.get(_SESSION),
+        headers.get(_USER),
+        headers.get(_AGENT),
+        headers.get(_SESSION),
         conversation,
         run,
-        told.get(_CALL, id),
-        told.get(_KEY, id),
+        headers.get(_CALL, id),
+        headers.get(_KEY, id),
     )
 
 
@@ -210,28 +210,30 @@ def answer_for(result: Result, id: str) -> WorkerAnswer:
     return WorkerAnswer(id, result.value, result.failed, result.whole, result.content_type)
 
 
-async def result_of(answer: Any, id: str, outputs: Outputs, *, kept_by: str) -> Result:
-    """Return the result of a command's answer. If it was too large to send, read it by the call's id, `kept_by`."""
+async def result_of(answer: Any, id: str, outputs: Outputs, *, stored_under: str) -> Result:
+    """Return the result of a command's answer. If it was too large to send, read it by the call id `stored_under`."""
     if not isinstance(answer, dict) or cast(dict[str, Any], answer).get("holdfast") != id:
         return Result(answer)  # of an app's own handler
-    told = msgspec.convert(answer, WorkerAnswer)
-    if told.aside:
-        kept = await outputs.aside(kept_by)
-        if kept is None:
+    worker_answer = msgspec.convert(answer, WorkerAnswer)
+    if worker_answer.aside:
+        content = await outputs.read_aside(stored_under)
+        if content is None:
             raise Unavailable("its result no longer exists")
-        told = await run_in_worker(lambda: unpacked(kept))
-    return Result(told.value, told.failed, told.whole, told.content_type, plain=True)
+        worker_answer = await run_in_worker(lambda: unpack_answer(content))
+    return Result(
+        worker_answer.value, worker_answer.failed, worker_answer.whole, worker_answer.content_type, plain=True
+    )
 
 
-def packed(answer: WorkerAnswer) -> bytes:
+def pack_answer(answer: WorkerAnswer) -> bytes:
     """Encode an answer that is stored separately. Its value is JSON, because MessagePack cannot hold all of JSON."""
     return msgspec.msgpack.encode(msgspec.structs.replace(answer, value=render(answer.value)))
 
 
-def unpacked(kept: bytes) -> WorkerAnswer:
+def unpack_answer(content: bytes) -> WorkerAnswer:
     """Decode an answer that was stored separately."""
-    answer = msgspec.msgpack.decode(kept, type=WorkerAnswer)
-    return msgspec.structs.replace(answer, value=parse(answer.value, limit=len(kept), most_values=MAX_STORED_VALUES))
+    answer = msgspec.msgpack.decode(content, type=WorkerAnswer)
+    return msgspec.structs.replace(answer, value=parse(answer.value, limit=len(content), most_values=MAX_STORED_VALUES))
 
 
 def commands_of(key: str) -> list[str]:

@@ -11,9 +11,9 @@ from holdfast.gateway.inventory import Inventory
 from holdfast.gateway.offerings import Offerings
 from holdfast.gateway.policies.approval import ApprovalPolicy
 from holdfast.gateway.policies.arguments import ArgumentPolicy
-from holdfast.gateway.policies.policy import GatewayCall, Policy, chained
+from holdfast.gateway.policies.policy import GatewayCall, Policy, chain
 from holdfast.gateway.runs import CallerRun, run_of
-from holdfast.gateway.tool_search import unwrapped
+from holdfast.gateway.tool_search import resolve_call
 from holdfast.gateway.views import CALL_TOOL, CallerView, ObjectCache
 from holdfast.skills.client import SILENT, Client
 
@@ -33,7 +33,7 @@ class Gateway:
         self.offerings = offerings
         self.cache = ObjectCache()
         self._settings = engine.config.gateway
-        self._proceed = chained(policies, self._run)
+        self._proceed = chain(policies, self._run)
 
     async def tools(self, caller: Principal) -> CallerView:
         """Return the tools that a caller sees."""
@@ -56,9 +56,9 @@ class Gateway:
         view = await self.inventory.view(caller)
         listed = view.by_name.get(name)
         if listed is None:
-            raise unknown(name)
+            raise unknown_tool(name)
         if listed.name == CALL_TOOL:
-            found = unwrapped(view, arguments)
+            found = resolve_call(view, arguments)
             if isinstance(found, Outcome):
                 return found
             listed, arguments = found
@@ -90,6 +90,6 @@ class Gateway:
         )
 
 
-def unknown(name: str) -> NotFound:
+def unknown_tool(name: str) -> NotFound:
     """Return the error for a tool that the caller does not see. It does not reveal whether others see it."""
     return NotFound(f"there is no tool {name!r:.200}", next="`tools/list` lists the tools.")

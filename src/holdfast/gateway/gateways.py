@@ -24,7 +24,7 @@ class Gateways:
         self._known: OrderedDict[TenantId, Gateway] = OrderedDict()
         if app is not None:
             for name in (engine.config.tenant, *engine.config.agents.tenants):
-                app.run_by(engine.tenant(name))
+                app.add_publisher(engine.tenant(name))
 
     def of(self, tenant: TenantId) -> Gateway:
         """Return the gateway of a tenant."""

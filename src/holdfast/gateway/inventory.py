@@ -51,7 +51,7 @@ class AgentGrant:
     offers: Mapping[str, Offer] = field(default_factory=dict[str, Offer])
     approve: frozenset[str] = frozenset()
 
-    def held(self, offer: Offer) -> Offer:
+    def restrict(self, offer: Offer) -> Offer:
         """Return a tool as this agent may call it."""
         return replace(offer, tool=replace(offer.tool, approve=True)) if offer.tool.name in self.approve else offer
 
@@ -68,7 +68,7 @@ class ToolSnapshot:
     views: "OrderedDict[ViewKey, CallerView]" = field(default_factory=OrderedDict[ViewKey, CallerView])
 
     @cached_property
-    def shared(self) -> frozenset[str]:
+    def ambiguous_names(self) -> frozenset[str]:
         """Ambiguous names: several tools would be listed by them, or a tool has them in the registry.
 
         Tools that would be listed by such a name are listed by their name in the registry.
@@ -84,23 +84,23 @@ class Inventory:
         self._engine = engine
         self._database = engine.database
         self._own = tuple(own)
-        self._stock: ToolSnapshot | None = None
+        self._snapshot: ToolSnapshot | None = None
         self._checked = 0.0
         self._read_anew = 0.0
         self._reading: asyncio.Task[ToolSnapshot] | None = None
 
     async def view(self, caller: Principal) -> CallerView:
         """Return what a caller sees now."""
-        stock = self._stock
-        if stock is None or monotonic() - self._checked > FRESH:
-            stock = await self.current()
+        snapshot = self._snapshot
+        if snapshot is None or monotonic() - self._checked > FRESH:
+            snapshot = await self.current()
         who = ViewKey.of(caller)
-        found = stock.views.get(who)
+        found = snapshot.views.get(who)
         if found is None:
-            found = await self._view(stock, who)
-            stock.views[who] = found
-            if len(stock.views) > REMEMBERED:
-                stock.views.popitem(last=False)
+            found = await self._view(snapshot, who)
+            snapshot.views[who] = found
+            if len(snapshot.views) > REMEMBERED:
+                snapshot.views.popitem(last=False)
         return found
 
     async def current(self) -> ToolSnapshot:
@@ -116,29 +116,29 @@ class Inventory:
             reading.exception()  # retrieved, so that asyncio does not warn: the callers that wait raise it
 
     async def _renew(self) -> ToolSnapshot:
-        began, before = monotonic(), self._stock
+        began, before = monotonic(), self._snapshot
         revision = cast(int, await self._database.value(sql("registry_revision")))
-        stock = before
-        if stock is None:
-            stock = ToolSnapshot(revision, await self._all())
+        snapshot = before
+        if snapshot is None:
+            snapshot = ToolSnapshot(revision, await self._all())
             self._read_anew = began + READ_ANEW
-        elif stock.revision != revision:
-            stock = await self._changed(stock, revision)
-        if self._stock is before:  # otherwise a read of all tools has replaced it meanwhile
-            self._stock, self._checked = stock, began
+        elif snapshot.revision != revision:
+            snapshot = await self._apply_changes(snapshot, revision)
+        if self._snapshot is before:  # otherwise a read of all tools has replaced it meanwhile
+            self._snapshot, self._checked = snapshot, began
         if began > self._read_anew:
             self._read_anew = began + READ_ANEW
             # A background task of the engine, and not a plain task: it ends before the database is closed.
             self._engine.background.start(f"gateway inventory {id(self)}", self._reread)
-        return stock
+        return snapshot
 
     async def _reread(self) -> None:
         """Read all tools while callers use the cached ones, then apply what has changed since the read began."""
         try:
-            stock = ToolSnapshot(cast(int, await self._database.value(sql("registry_revision"))), await self._all())
-            while self._stock is not None and stock.revision < self._stock.revision:
-                stock = await self._changed(stock, self._stock.revision)
-            self._stock = stock
+            snapshot = ToolSnapshot(cast(int, await self._database.value(sql("registry_revision"))), await self._all())
+            while self._snapshot is not None and snapshot.revision < self._snapshot.revision:
+                snapshot = await self._apply_changes(snapshot, self._snapshot.revision)
+            self._snapshot = snapshot
         except HoldfastError as error:
             log.warning("could not reload the tools; retrying in a minute: %s", error)
         except Exception:
@@ -149,47 +149,47 @@ class Inventory:
         after: str | None = None
         while True:
             page = await self._engine.tools.list(limit=MAX_LISTED, after=after, active=True)
-            found |= {entry.tool.name: _known(entry) for entry in page if self._can_run(entry)}
+            found |= {entry.tool.name: _registered_tool(entry) for entry in page if self._can_run(entry)}
             if len(page) < MAX_LISTED:
                 return found
             after = page[-1].tool.name
 
-    async def _changed(self, stock: ToolSnapshot, revision: int) -> ToolSnapshot:
-        """Return the tools with all changes since `stock`. Read all tools if a source or many tools have changed."""
-        rows = await self._database.all(sql("changed_tools"), stock.revision)
+    async def _apply_changes(self, snapshot: ToolSnapshot, revision: int) -> ToolSnapshot:
+        """Return the tools with all changes since `snapshot`. Read all tools if a source or many tools have changed."""
+        rows = await self._database.all(sql("changed_tools"), snapshot.revision)
         names: list[str | None] = [row["name"] for row in rows if row["name"] != ""]
         if None in names or len(names) > MOST_CHANGED:
             return ToolSnapshot(revision, await self._all())
         changed = {*names}
-        tools = {name: known for name, known in stock.tools.items() if store(name) not in changed}
+        tools = {name: known for name, known in snapshot.tools.items() if store(name) not in changed}
         rows = await self._database.all(sql("entries_by_name"), names)
         entries = map(self._engine.tools.entry_of, rows)
-        tools |= {entry.tool.name: _known(entry) for entry in entries if self._can_run(entry)}
+        tools |= {entry.tool.name: _registered_tool(entry) for entry in entries if self._can_run(entry)}
         return ToolSnapshot(revision, tools)
 
     def _can_run(self, entry: ToolEntry) -> bool:
         return can_run(entry.tool.kind, entry.tool.mode, self._engine.tools.runs)
 
-    async def _view(self, stock: ToolSnapshot, who: ViewKey) -> CallerView:
-        grant = NOTHING if who.agent is None else await self._grant(who.agent, stock)
+    async def _view(self, snapshot: ToolSnapshot, who: ViewKey) -> CallerView:
+        grant = NOTHING if who.agent is None else await self._grant(who.agent, snapshot)
         if grant is None:
             return CallerView(who, (), absent=True)
-        offers = [grant.held(Offer(tool, tool)) for tool in self._own if sees_own(tool, who)]
+        offers = [grant.restrict(Offer(tool, tool)) for tool in self._own if sees_own(tool, who)]
         own = [Listed(offer.tool.name, "", offer, own=True) for offer in offers]
         taken = {tool.name for tool in self._own}
         listed: list[Listed] = []
-        for name, known in stock.tools.items():
+        for name, known in snapshot.tools.items():
             if name not in taken and sees(known.entry, who, grant.offers):
                 each = known.listed
-                offer = grant.held(grant.offers.get(name, each.offer))
+                offer = grant.restrict(grant.offers.get(name, each.offer))
                 if offer is not each.offer:
                     each = replace(each, offer=offer)
-                if each.name != name and each.name in stock.shared:
+                if each.name != name and each.name in snapshot.ambiguous_names:
                     each = replace(each, name=name)
                 listed.append(each)
         return CallerView(who, (*own, *sorted(listed, key=lambda each: each.name)))
 
-    async def _grant(self, agent: str, stock: ToolSnapshot) -> AgentGrant | None:
+    async def _grant(self, agent: str, snapshot: ToolSnapshot) -> AgentGrant | None:
         """Return what an agent has: the tools of its definition, and those of its skills with their overlays.
 
         Return None if the agent does not exist or is disabled. A caller who acts for it then reaches nothing.
@@ -202,10 +202,10 @@ class Inventory:
             return None
         catalog = await self._engine.catalogs.of(agent)
         opened = await self._engine.catalogs.open(agent, [*catalog.by_name]) if catalog.by_name else None
-        offers = {name: stock.tools[name].listed.offer for name in definition.tools if name in stock.tools}
+        offers = {name: snapshot.tools[name].listed.offer for name in definition.tools if name in snapshot.tools}
         offers |= opened.disclosed if opened is not None else {}
         return AgentGrant(offers, frozenset(definition.approve))
 
 
-def _known(entry: ToolEntry) -> RegisteredTool:
+def _registered_tool(entry: ToolEntry) -> RegisteredTool:
     return RegisteredTool(entry, Listed(shown_name(entry.tool), entry.display_name, offer_of(entry.tool)))

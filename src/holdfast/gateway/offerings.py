@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.app import App
 from holdfast.core.errors import Broken, NotFound
 from holdfast.engine import Engine
-from holdfast.execution.outcomes import Failed, finished
+from holdfast.execution.outcomes import Failed, run_app_code
 from holdfast.gateway.builtin import own_resources
 from holdfast.skills.client import InputRequired
 from holdfast.skills.prompt import McpPrompt
@@ -45,10 +45,10 @@ class Offerings:
         app = await self._program()
         return {} if app is None else app.prompts
 
-    async def given(self, what: str, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def call(self, what: str, work: Callable[[], Awaitable[Any]]) -> Any:
         """Call a function of the app or the engine with the timeout of a call; return or raise what it does."""
         try:
-            return await finished(work, timeout=self._engine.config.gateway.timeout, name=what)
+            return await run_app_code(work, timeout=self._engine.config.gateway.timeout, name=what)
         except Failed as failed:
             error = failed.error
             if isinstance(error, Exception | InputRequired):

@@ -54,12 +54,12 @@ def search_tool(finding: RegistrySearch) -> Tool:
             limit: how many tools, at most.
         """
         view = view_in(run)
-        seen = _seen(view)
+        seen = _searchable_ids(view)
         if seen is not None and not seen:
             return {"tools": []}
         found = await finding.search(query, kinds=["tool"], limit=limit, among=seen)
         listed = [view.by_name[each.name] for each in found if each.name in view.by_name]
-        return {"tools": [_told(each) for each in listed], **note_of(found.reduced)}
+        return {"tools": [_describe(each) for each in listed], **note_of(found.reduced)}
 
     return tool_of(search_tools, idempotent=True, access="read")
 
@@ -69,27 +69,27 @@ def note_of(reduced: str | None) -> dict[str, str]:
     return {"note": f"Found by words alone, for now: {reduced}. Other words may find more."} if reduced else {}
 
 
-def unwrapped(view: CallerView, arguments: Mapping[str, Any]) -> tuple[Listed, Mapping[str, Any]] | Outcome:
+def resolve_call(view: CallerView, arguments: Mapping[str, Any]) -> tuple[Listed, Mapping[str, Any]] | Outcome:
     """Return the tool that `call_tool` should call and its arguments, or a refusal for the model to read."""
     checked = check(CALL, arguments)
     if isinstance(checked, ArgumentRefusal):
-        return Outcome.refused(checked.text, code=InvalidInput.code)
+        return Outcome.refusal(checked.text, code=InvalidInput.code)
     name: str = checked["name"]
     listed = view.by_name.get(name)
     if listed is None or listed.name == CALL_TOOL:
         text = f"there is no tool {name!r:.200} to call. search_tools finds those that there are."
-        return Outcome.refused(text, code=NotFound.code)
+        return Outcome.refusal(text, code=NotFound.code)
     return listed, checked["arguments"]
 
 
-def _seen(view: CallerView) -> Sequence[UUID] | None:
+def _searchable_ids(view: CallerView) -> Sequence[UUID] | None:
     """Return the ids of the tools that a search may find; None for all tools."""
     if view.who.kind == ADMIN and {"read", "write"} <= view.who.scopes:
         return None
     return view.ids
 
 
-def _told(listed: Listed) -> dict[str, Any]:
+def _describe(listed: Listed) -> dict[str, Any]:
     shown = listed.offer.shown
     return {
         "name": listed.name,

@@ -109,7 +109,7 @@ class CallerView:
         """The ids of the tools that are registered."""
         return [each.tool.id for each in self.tools if each.tool.id is not None]
 
-    def told(self, most: int) -> tuple[Listed, ...]:
+    def listed_tools(self, most: int) -> tuple[Listed, ...]:
         """Return the tools to list: all of them, or only the engine's own if there are more than `most` others."""
         own = tuple(each for each in self.tools if each.own)
         return self.tools if len(self.tools) - len(own) <= most else own

@@ -92,16 +92,16 @@ class AnswerStream:
                     async with asyncio.timeout(min(limit, timeouts.left())):
                         piece = await anext(pieces)
                 except TimeoutError:
-                    raise _late(model.name, limit, timeouts) from None
+                    raise _timeout_failure(model.name, limit, timeouts) from None
                 except StopAsyncIteration:
-                    raise _failed(
+                    raise _failure(
                         model.name, "broke off its answer", "the stream ended without a stop reason", retryable=True
                     ) from None
                 if isinstance(piece, Stop):
                     return piece
                 self._take(piece, forwarder)
                 if self._size > MAX_SIZE:
-                    raise _failed(
+                    raise _failure(
                         model.name, "sent an answer that is too long", f"it has more than {MAX_SIZE} characters"
                     )
                 limit = timeouts.between
@@ -126,15 +126,15 @@ class AnswerStream:
                 pass
 
 
-def _late(model: str, limit: float, timeouts: AnswerTimeouts) -> ModelFailed:
+def _timeout_failure(model: str, limit: float, timeouts: AnswerTimeouts) -> ModelFailed:
     if timeouts.left() <= 0:
         what, setting = "did not finish its answer in time", "llm.timeout"
     elif limit == timeouts.first:
         what, setting = f"did not start to answer within {limit:g} s", "llm.first_token_timeout"
     else:
         what, setting = f"sent nothing for {limit:g} s", "llm.token_timeout"
-    return _failed(model, what, retryable=True, next=f"Try again, or raise {setting}.")
+    return _failure(model, what, retryable=True, next=f"Try again, or raise {setting}.")
 
 
-def _failed(model: str, what: str, why: str = "", *, retryable: bool = False, next: str = "") -> ModelFailed:
+def _failure(model: str, what: str, why: str = "", *, retryable: bool = False, next: str = "") -> ModelFailed:
     return ModelFailed(f"the model {model} {what}", model=model, retryable=retryable, why=why, next=next)

@@ -119,11 +119,15 @@ class AnthropicMessage:
     def end(self) -> Iterator[Piece]:
         """Return the final pieces. Raise `ModelFailed` if the stream broke off."""
         if self.assembly.reason is None and not self.done:
-            raise self._endpoint.broken("the stream ended without a stop_reason")
-        read = tokens(self._usage, "cache_read_input_tokens")
-        asked = read + tokens(self._usage, "input_tokens") + tokens(self._usage, "cache_creation_input_tokens")
-        answered = tokens(self._usage, "output_tokens")
-        self.assembly.usage = TokenUsage(asked, answered, read) if asked or answered else None
+            raise self._endpoint.broken_stream("the stream ended without a stop_reason")
+        cached_tokens = tokens(self._usage, "cache_read_input_tokens")
+        input_tokens = (
+            cached_tokens + tokens(self._usage, "input_tokens") + tokens(self._usage, "cache_creation_input_tokens")
+        )
+        output_tokens = tokens(self._usage, "output_tokens")
+        self.assembly.usage = (
+            TokenUsage(input_tokens, output_tokens, cached_tokens) if input_tokens or output_tokens else None
+        )
         return self.assembly.end()
 
     def _begin(self, index: object, block: Block) -> Iterator[Piece]:

@@ -30,7 +30,7 @@ LONGEST_RETRY_AFTER = 30.0  # seconds; a model that asks for a longer wait is no
 PER_MESSAGE = 4  # tokens of a message besides its text
 
 SETTING = "llm.concurrency"
-KEPT_MODELS = 100  # of agents that are cached: users who store agents can name any number
+MAX_AGENT_MODELS = 100  # of agents that are cached: users who store agents can name any number
 
 OFFLINE_HINT = (
     "the offline model answers, using only tools, memories and notes; set HOLDFAST_LLM__MODEL to use a language model"
@@ -46,7 +46,7 @@ class Caller:
         self._settings = settings
         self._connections = Connections()
         self._models = {model.name: model for model in models}
-        self._named: OrderedDict[str, Model] = OrderedDict()  # the models of agents
+        self._agent_models: OrderedDict[str, Model] = OrderedDict()  # the models of agents
         self._loaded: set[str] = set()  # names of the counters whose vocabulary is loaded
         self._names = [model.name for model in models] or [settings.model, *settings.fallbacks]
         self._prices = Prices(settings.prices)
@@ -125,11 +125,11 @@ class Caller:
         raise AssertionError("the last model answers or fails")
 
     def _open(self, name: str) -> Model:
-        known = self._models if name in self._names else self._named
+        known = self._models if name in self._names else self._agent_models
         if name not in known:
             known[name] = open_model(name, self._settings, self._connections)
-            if len(self._named) > KEPT_MODELS:
-                self._named.popitem(last=False)
+            if len(self._agent_models) > MAX_AGENT_MODELS:
+                self._agent_models.popitem(last=False)
         return known[name]
 
     async def _ask(self, model: Model, request: ModelRequest, forwarder: PieceForwarder, deadline: float) -> ModelReply:
@@ -188,13 +188,13 @@ class Caller:
 
     async def _estimate(self, model: str, request: ModelRequest, answer: AnswerStream) -> TokenUsage:
         count = (await self.counter(model)).count
-        asked = sum(
+        input_tokens = sum(
             PER_MESSAGE + count(message.content) + sum(count(call.name + call.arguments) for call in message.calls)
             for message in request.messages
-        ) + sum(count(tool.told()) for tool in request.tools)
-        answered = count(answer.text) + count(answer.thinking)
-        answered += sum(count(call.name + call.arguments) for call in answer.calls)
-        return TokenUsage(asked, answered, estimated=True)
+        ) + sum(count(tool.to_json()) for tool in request.tools)
+        output_tokens = count(answer.text) + count(answer.thinking)
+        output_tokens += sum(count(call.name + call.arguments) for call in answer.calls)
+        return TokenUsage(input_tokens, output_tokens, estimated=True)
 
 
 def _pause(failure: ModelFailed, attempt: int) -> float:

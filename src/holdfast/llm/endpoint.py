@@ -102,7 +102,7 @@ class ModelEndpoint:
                 async for data in answer.content.iter_any():
                     size += len(data)
                     if size > MAX_ANSWER_BYTES:
-                        raise self._failed(
+                        raise self._failure(
                             "sent an answer that is too large", f"it has more than {MAX_ANSWER_BYTES} bytes"
                         )
                     for start in range(0, len(data), PIECE):
@@ -111,15 +111,15 @@ class ModelEndpoint:
                             await pace.rest()
                         await pace.rest()
         except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError) as error:
-            raise self._failed("cannot be reached securely", self._without_key(str(error))) from None
+            raise self._failure("cannot be reached securely", self._without_key(str(error))) from None
         except (aiohttp.ClientError, OSError) as error:
             why = self._without_key(" ".join(str(error).split()) or type(error).__name__)
             what = "broke off its answer" if size else "cannot be reached"
-            raise self._failed(what, why, retryable=True, next="Check llm.base_url, and try again.") from None
+            raise self._failure(what, why, retryable=True, next="Check llm.base_url, and try again.") from None
         except HoldfastError as error:
             if isinstance(error, ModelFailed):
                 raise
-            raise self._failed("sent an invalid answer", error.why) from None
+            raise self._failure("sent an invalid answer", error.why) from None
 
     async def objects(self, body: Mapping[str, object]) -> AsyncGenerator[tuple[str, dict[str, Any] | None]]:
         """Yield the kind and the JSON object of each event; None for `[DONE]`. Skip events that are not objects."""
@@ -131,13 +131,13 @@ class ModelEndpoint:
                 try:
                     value = await parse_large(event.data)
                 except HoldfastError as error:
-                    raise self._failed("sent an event that is not JSON", error.why, retryable=True) from None
+                    raise self._failure("sent an event that is not JSON", error.why, retryable=True) from None
                 if isinstance(value, dict):
                     yield event.kind, cast(dict[str, Any], value)
 
-    def refusal(self, said: object, *, status: int | None = None, retry_after: float = 0.0) -> ModelFailed:
+    def refusal(self, body: object, *, status: int | None = None, retry_after: float = 0.0) -> ModelFailed:
         """Return the failure that an error object describes, in any provider's format."""
-        error = cast(dict[str, Any], said).get("error", said) if isinstance(said, dict) else said
+        error = cast(dict[str, Any], body).get("error", body) if isinstance(body, dict) else body
         fields = cast(dict[str, Any], error) if isinstance(error, dict) else {"message": error}
         kinds = " ".join(str(fields.get(name) or "") for name in ("type", "code", "status"))
         if status is None:
@@ -147,7 +147,7 @@ class ModelEndpoint:
         message = self._without_key(message)[:MAX_ERROR_CHARACTERS]
         retryable = (status is None or status in RETRYABLE or status >= 500) and not PERMANENT.search(kinds)
         what = "returned an error" if status is None else f"returned {status}"
-        return self._failed(
+        return self._failure(
             what,
             message,
             retryable=retryable,
@@ -156,46 +156,46 @@ class ModelEndpoint:
             next=self._advice(status, f"{kinds} {message}"),
         )
 
-    def broken(self, why: str) -> ModelFailed:
+    def broken_stream(self, why: str) -> ModelFailed:
         """Return the failure of a stream that ended before the answer did."""
-        return self._failed("broke off its answer", why, retryable=True, next="Try again.")
+        return self._failure("broke off its answer", why, retryable=True, next="Try again.")
 
     async def _check(self, answer: "ClientResponse") -> None:
         if answer.status == 200 and answer.content_type not in _NO_STREAM:
             return
-        said = await answer.content.read(MAX_REFUSAL_BYTES)
-        while len(said) < MAX_REFUSAL_BYTES and not answer.content.at_eof():
-            said += await answer.content.read(MAX_REFUSAL_BYTES)
-        told = _parse_error(answer.content_type, said)
+        body = await answer.content.read(MAX_REFUSAL_BYTES)
+        while len(body) < MAX_REFUSAL_BYTES and not answer.content.at_eof():
+            body += await answer.content.read(MAX_REFUSAL_BYTES)
+        error = _parse_error(answer.content_type, body)
         if answer.status != 200:
-            raise self.refusal(told, status=answer.status, retry_after=_seconds(answer.headers))
-        if isinstance(told, dict) and "error" in told:
-            raise self.refusal(cast(object, told))
+            raise self.refusal(error, status=answer.status, retry_after=_seconds(answer.headers))
+        if isinstance(error, dict) and "error" in error:
+            raise self.refusal(cast(object, error))
         next = "Check llm.base_url: it ends before /chat/completions or /messages."
-        raise self._failed(f"returned {answer.content_type}, not an event stream", next=next)
+        raise self._failure(f"returned {answer.content_type}, not an event stream", next=next)
 
     def _authorization(self) -> dict[str, str]:
         if not self._key and self._key_settings:
-            raise self._failed("was not called", "it has no API key", next=f"Set {self._key_settings}.")
+            raise self._failure("was not called", "it has no API key", next=f"Set {self._key_settings}.")
         if self._key and not _KEY.fullmatch(self._key):
             why = "its API key contains invalid characters"
-            raise self._failed("was not called", why, next=f"Check {self._key_settings or 'llm.api_key'}.")
+            raise self._failure("was not called", why, next=f"Check {self._key_settings or 'llm.api_key'}.")
         value = f"Bearer {self._key}" if self._key_header == "Authorization" else self._key
         return {self._key_header: value} if self._key else {}
 
-    def _advice(self, status: int | None, said: str) -> str:
+    def _advice(self, status: int | None, message: str) -> str:
         if status in (401, 403):
             return f"Check {self._key_settings or 'llm.api_key'}."
         if status == 404:
             return "Check llm.model and llm.base_url."
-        if status in (400, 413, 422) and CONTEXT.search(said):
+        if status in (400, 413, 422) and CONTEXT.search(message):
             return "Lower llm.context_tokens or llm.max_output_tokens."
         return "Try again later." if status == 429 else ""
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "********") if self._key else text
 
-    def _failed(
+    def _failure(
         self,
         what: str,
         why: str = "",
@@ -223,23 +223,23 @@ def _encode(body: Mapping[str, object]) -> bytes:
         return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
-def _parse_error(kind: str, said: bytes) -> object:
+def _parse_error(kind: str, body: bytes) -> object:
     try:
-        return parse(said)
+        return parse(body)
     except HoldfastError:
         if kind == "text/html":
             return "an HTML page, which proxies and wrong URLs return"
-        return said[: 4 * MAX_ERROR_CHARACTERS].decode(errors="replace")
+        return body[: 4 * MAX_ERROR_CHARACTERS].decode(errors="replace")
 
 
 def _seconds(headers: Mapping[str, str]) -> float:
     """Return how long to wait, from any of the headers and formats that servers use."""
-    exact, told = headers.get("retry-after-ms", ""), headers.get("Retry-After", "")
+    exact, value = headers.get("retry-after-ms", ""), headers.get("Retry-After", "")
     if _NUMBER.fullmatch(exact):
         return float(exact) / 1000
-    if _NUMBER.fullmatch(told):
-        return float(told)
+    if _NUMBER.fullmatch(value):
+        return float(value)
     try:
-        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
         return 0.0

@@ -52,7 +52,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     parameters: dict[str, Any]
     read_only: bool = False
 
-    def told(self) -> str:
+    def to_json(self) -> str:
         """Return the parts that cost tokens, as JSON."""
         return render({"name": self.name, "description": self.description, "parameters": self.parameters}).decode()
 

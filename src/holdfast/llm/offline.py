@@ -24,8 +24,8 @@ from holdfast.core.sentences import sentences
 from holdfast.core.text import render
 from holdfast.llm.language_rules import is_chinese, swap_person, verbs, words
 from holdfast.llm.model import CallPiece, ChatMessage, ModelRequest, Piece, Stop, TextPiece, ToolCall, ToolSpec
-from holdfast.llm.tool_matching import READ, MissingArguments, ToolMatch, fitting, lacking, parameter
-from holdfast.llm.user_facts import lasting_part
+from holdfast.llm.tool_matching import READ, MissingArguments, ToolMatch, find_missing_arguments, match_tool, parameter
+from holdfast.llm.user_facts import extract_facts
 
 CITED = 3
 USE_SKILL = "use_skill"
@@ -60,21 +60,21 @@ class Phrases:
     """The phrases of the offline model in one language."""
 
     unknown: str
-    itself: str
-    remembers: str
-    noted: str
-    skilled: str
-    said: str
-    gave: str
-    nothing: str
+    about_itself: str
+    cite_memory: str
+    cite_note: str
+    cite_skill: str
+    cite_user: str
+    tool_result: str
+    empty_result: str
     cut: str
-    kept: str
-    heard: str
+    fact_stored: str
+    fact_not_stored: str
     tools: str
     skills: str
     memory: str
-    without: str
-    missing: str
+    no_abilities: str
+    missing_arguments: str
     confirm: str
     aside: str
     colon: str
@@ -82,50 +82,50 @@ class Phrases:
 
 ENGLISH = Phrases(
     unknown="I do not know: no tool, memory or note answers this. ",
-    itself=(
+    about_itself=(
         "I am the offline model, and no language model: I can use tools, and cite memories and notes. For one that can "
         "talk, set HOLDFAST_LLM__MODEL, for example to openai:NAME with OPENAI_API_KEY, anthropic:NAME with "
         "ANTHROPIC_API_KEY, or ollama:NAME."
     ),
-    remembers="I remember: {}",
-    noted="My notes say: {}",
-    skilled="The skill {} says: {}",
-    said="You said: {}",
-    gave="{} gave: {}",
-    nothing="{} gave nothing.",
+    cite_memory="I remember: {}",
+    cite_note="My notes say: {}",
+    cite_skill="The skill {} says: {}",
+    cite_user="You said: {}",
+    tool_result="{} gave: {}",
+    empty_result="{} gave nothing.",
     cut="… (there is more)",
-    kept="Thank you. I will remember this: {}",
-    heard="Thank you. I keep no memories here, and know it in this conversation only: {}",
+    fact_stored="Thank you. I will remember this: {}",
+    fact_not_stored="Thank you. I keep no memories here, and know it in this conversation only: {}",
     tools="I can use these tools:",
     skills="I can load these skills:",
     memory="I remember what you tell me about yourself, and cite it when you ask.",
-    without="I have no tools and no skills here.",
-    missing="To use {} I need to know {}. Say it like this: {}",
+    no_abilities="I have no tools and no skills here.",
+    missing_arguments="To use {} I need to know {}. Say it like this: {}",
     confirm="{} may change something, and I am not sure what you mean. To have it done, say: {}",
     aside=" ({})",
     colon=": ",
 )
 CHINESE = Phrases(
     unknown="我不知道：没有工具、记忆或笔记能回答这个问题。",  # noqa: RUF001
-    itself=(
+    about_itself=(
         "我是离线模型，不是语言模型：我可以使用工具，也可以引用记忆和笔记。想要会交谈的模型，"  # noqa: RUF001
         "请设置 HOLDFAST_LLM__MODEL，例如 openai:NAME（并设置 OPENAI_API_KEY）、"  # noqa: RUF001
         "anthropic:NAME（并设置 ANTHROPIC_API_KEY）或 ollama:NAME。"  # noqa: RUF001
     ),
-    remembers="我记得：{}",  # noqa: RUF001
-    noted="我的笔记里写着：{}",  # noqa: RUF001
-    skilled="技能 {} 说：{}",  # noqa: RUF001
-    said="你说过：{}",  # noqa: RUF001
-    gave="{} 的结果：{}",  # noqa: RUF001
-    nothing="{} 没有给出结果。",
+    cite_memory="我记得：{}",  # noqa: RUF001
+    cite_note="我的笔记里写着：{}",  # noqa: RUF001
+    cite_skill="技能 {} 说：{}",  # noqa: RUF001
+    cite_user="你说过：{}",  # noqa: RUF001
+    tool_result="{} 的结果：{}",  # noqa: RUF001
+    empty_result="{} 没有给出结果。",
     cut="……（还有更多）",  # noqa: RUF001
-    kept="好的，我会记住：{}",  # noqa: RUF001
-    heard="好的。我在这里不保存记忆，只在这次对话中知道：{}",  # noqa: RUF001
+    fact_stored="好的，我会记住：{}",  # noqa: RUF001
+    fact_not_stored="好的。我在这里不保存记忆，只在这次对话中知道：{}",  # noqa: RUF001
     tools="我可以使用这些工具：",  # noqa: RUF001
     skills="我可以加载这些技能：",  # noqa: RUF001
     memory="你告诉我的关于你自己的事，我会记住，你问起时我会引用。",  # noqa: RUF001
-    without="我在这里没有工具，也没有技能。",  # noqa: RUF001
-    missing="要使用 {}，我需要知道 {}。请这样说：{}",  # noqa: RUF001
+    no_abilities="我在这里没有工具，也没有技能。",  # noqa: RUF001
+    missing_arguments="要使用 {}，我需要知道 {}。请这样说：{}",  # noqa: RUF001
     confirm="{} 可能会改变一些东西，而我不确定你的意思。如果要执行，请说：{}",  # noqa: RUF001
     aside="（{}）",  # noqa: RUF001
     colon="：",  # noqa: RUF001
@@ -137,8 +137,8 @@ OWN = tuple(
     phrase.partition("{")[0].strip()
     for phrases in (ENGLISH, CHINESE)
     for phrase in (
-        phrases.unknown, phrases.itself, phrases.remembers, phrases.noted, phrases.kept, phrases.heard, phrases.tools,
-        phrases.skills, phrases.memory, phrases.without,
+        phrases.unknown, phrases.about_itself, phrases.cite_memory, phrases.cite_note, phrases.fact_stored,
+        phrases.fact_not_stored, phrases.tools, phrases.skills, phrases.memory, phrases.no_abilities,
     )
 )  # fmt: skip
 
@@ -150,33 +150,33 @@ class OfflineModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """Stream the answer."""
-        asked, turn = _turn(request.messages)
+        user_text, turn = _turn(request.messages)
         used = {message.name for message in turn if message.role == "tool"}
-        calls = _calls(request, asked, may_load=not used) if used <= {USE_SKILL} else []
+        calls = _calls(request, user_text, may_load=not used) if used <= {USE_SKILL} else []
         for call in calls:
             yield CallPiece(call)
         if not calls:
-            for piece in _PIECE.findall(_answer(request, asked, turn)):
+            for piece in _PIECE.findall(_answer(request, user_text, turn)):
                 yield TextPiece(piece)
         yield Stop("tools" if calls else "end", self.name)
 
 
-def _answer(request: ModelRequest, asked: str, turn: Sequence[ChatMessage]) -> str:
+def _answer(request: ModelRequest, user_text: str, turn: Sequence[ChatMessage]) -> str:
     """Return the text of an answer that calls no tool."""
-    phrases = CHINESE if is_chinese(asked) else ENGLISH
-    tools = _callable(request)
-    told, kept = _tool_results(turn, phrases), _acknowledge(request, asked, phrases)
-    if told or (kept and not any(mark in asked for mark in QUESTIONS)):
-        return "\n".join(filter(None, [told, kept]))
-    if _ABILITIES.fullmatch(asked):
+    phrases = CHINESE if is_chinese(user_text) else ENGLISH
+    tools = _callable_tools(request)
+    results, acknowledgement = _tool_results(turn, phrases), _acknowledge(request, user_text, phrases)
+    if results or (acknowledgement and not any(mark in user_text for mark in QUESTIONS)):
+        return "\n".join(filter(None, [results, acknowledgement]))
+    if _ABILITIES.fullmatch(user_text):
         return _abilities(request, phrases)
-    said = (
-        _ask_back(asked, tools, phrases)
-        or _name_missing(lacking(asked, tools, ordered=True), phrases)
-        or _cited(request.messages, asked, phrases)
-        or _name_missing(lacking(asked, tools, ordered=False), phrases)
+    answer = (
+        _ask_back(user_text, tools, phrases)
+        or _name_missing(find_missing_arguments(user_text, tools, ordered=True), phrases)
+        or _cite(request.messages, user_text, phrases)
+        or _name_missing(find_missing_arguments(user_text, tools, ordered=False), phrases)
     )
-    return "\n".join(filter(None, [said, kept])) or _ignorant(asked, phrases)
+    return "\n".join(filter(None, [answer, acknowledgement])) or _admit_ignorance(user_text, phrases)
 
 
 def _turn(messages: Sequence[ChatMessage]) -> tuple[str, Sequence[ChatMessage]]:
@@ -187,18 +187,18 @@ def _turn(messages: Sequence[ChatMessage]) -> tuple[str, Sequence[ChatMessage]]:
     return "", messages
 
 
-def _callable(request: ModelRequest) -> list[ToolSpec]:
+def _callable_tools(request: ModelRequest) -> list[ToolSpec]:
     return [tool for tool in request.tools if tool.name not in LOADING]
 
 
-def _calls(request: ModelRequest, asked: str, *, may_load: bool) -> list[ToolCall]:
-    if _ABILITIES.fullmatch(asked):
+def _calls(request: ModelRequest, user_text: str, *, may_load: bool) -> list[ToolCall]:
+    if _ABILITIES.fullmatch(user_text):
         return []
-    fit = fitting(asked, _callable(request))
+    fit = match_tool(user_text, _callable_tools(request))
     place = len(request.messages)
-    if fit is not None and fit.tool.name == REMEMBER and lasting_part(asked):
+    if fit is not None and fit.tool.name == REMEMBER and extract_facts(user_text):
         return []  # the turn keeps it
-    if fit is not None and fit.guessed and lacking(asked, _callable(request), ordered=True):
+    if fit is not None and fit.guessed and find_missing_arguments(user_text, _callable_tools(request), ordered=True):
         return []  # an incomplete command is not a question for another tool
     if fit is not None:
         calls = fit.arguments if fit.may_be_called else ()
@@ -206,31 +206,31 @@ def _calls(request: ModelRequest, asked: str, *, may_load: bool) -> list[ToolCal
             ToolCall(f"call_{place}_{number}", fit.tool.name, render(arguments).decode())
             for number, arguments in enumerate(calls)
         ]
-    if lasting_part(asked) and not any(mark in asked for mark in QUESTIONS):
+    if extract_facts(user_text) and not any(mark in user_text for mark in QUESTIONS):
         return []
     may_load = may_load and any(tool.name == USE_SKILL for tool in request.tools)
-    skill = _skill(request.messages, asked) if may_load else None
+    skill = _skill(request.messages, user_text) if may_load else None
     return [] if skill is None else [ToolCall(f"call_{place}_0", USE_SKILL, render({"name": skill}).decode())]
 
 
-def _acknowledge(request: ModelRequest, asked: str, phrases: Phrases) -> str:
+def _acknowledge(request: ModelRequest, user_text: str, phrases: Phrases) -> str:
     """Return an acknowledgement that repeats what the user said about themselves; empty if they said nothing."""
-    fact = lasting_part(asked)
+    fact = extract_facts(user_text)
     if not fact:
         return ""
     has_memory = any(tool.name == REMEMBER for tool in request.tools)
-    return (phrases.kept if has_memory else phrases.heard).format(swap_person(fact))
+    return (phrases.fact_stored if has_memory else phrases.fact_not_stored).format(swap_person(fact))
 
 
 def _abilities(request: ModelRequest, phrases: Phrases) -> str:
     """Return what the agent can do, with a line for each tool and each skill."""
-    tools = [tool for tool in _callable(request) if tool.name not in MEMORY]
+    tools = [tool for tool in _callable_tools(request) if tool.name not in MEMORY]
     skills = _skills_in(request.messages)
     lines = [phrases.tools, *(_ability(tool.name, tool.description, phrases) for tool in tools)] if tools else []
     lines += [phrases.skills, *(_ability(name, about, phrases) for name, about in skills)] if skills else []
-    lines += [] if lines else [phrases.without]
+    lines += [] if lines else [phrases.no_abilities]
     has_memory = any(tool.name == REMEMBER for tool in request.tools)
-    return "\n".join([*lines, *([phrases.memory] if has_memory else []), phrases.itself])
+    return "\n".join([*lines, *([phrases.memory] if has_memory else []), phrases.about_itself])
 
 
 def _ability(name: str, about: str, phrases: Phrases) -> str:
@@ -240,9 +240,9 @@ def _ability(name: str, about: str, phrases: Phrases) -> str:
     return f"- {name}" + (phrases.colon + (text if len(text) <= LINE else text[: LINE - 1] + "…") if text else "")
 
 
-def _ask_back(asked: str, tools: Sequence[ToolSpec], phrases: Phrases) -> str:
+def _ask_back(user_text: str, tools: Sequence[ToolSpec], phrases: Phrases) -> str:
     """If a tool may change something and an argument is a guess, return what the user has to say to confirm it."""
-    fit = fitting(asked, tools)
+    fit = match_tool(user_text, tools)
     if fit is None or fit.may_be_called:
         return ""
     return phrases.confirm.format(fit.tool.name, _order(fit))
@@ -262,7 +262,7 @@ def _name_missing(lack: MissingArguments | None, phrases: Phrases) -> str:
         for name in lack.missing
     ]
     example = " ".join([lack.tool.name, *(f"{name}=…" for name in lack.missing)])
-    return phrases.missing.format(lack.tool.name, ", ".join(needed), example)
+    return phrases.missing_arguments.format(lack.tool.name, ", ".join(needed), example)
 
 
 def _skills_in(messages: Sequence[ChatMessage]) -> list[tuple[str, str]]:
@@ -271,11 +271,11 @@ def _skills_in(messages: Sequence[ChatMessage]) -> list[tuple[str, str]]:
     return [line for part in _SKILLS.findall(system) for line in _LINE.findall(part)]
 
 
-def _skill(messages: Sequence[ChatMessage], asked: str) -> str | None:
+def _skill(messages: Sequence[ChatMessage], user_text: str) -> str | None:
     """Return the skill that shares the most words with a message, of those that are listed and not loaded."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     loaded = set(_LOADED.findall(system))
-    question = words(asked)
+    question = words(user_text)
     listed = _skills_in(messages)
     shared = {name: len(question & words(f"{name} {about}")) for name, about in listed if name not in loaded}
     best = max(shared, key=lambda name: shared[name], default=None)
@@ -292,45 +292,50 @@ def _tool_results(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
             given = message.content.strip()
             given = given if len(given) <= SHOWN else given[:SHOWN] + phrases.cut
             if name == REMEMBER and given.startswith(REMEMBERED):
-                lines.append(phrases.kept.format(swap_person(given.removeprefix(REMEMBERED))))
+                lines.append(phrases.fact_stored.format(swap_person(given.removeprefix(REMEMBERED))))
                 continue
-            lines.append(phrases.gave.format(name, given) if given else phrases.nothing.format(name))
+            lines.append(phrases.tool_result.format(name, given) if given else phrases.empty_result.format(name))
     return "\n".join(lines)
 
 
-def _cited(messages: Sequence[ChatMessage], asked: str, phrases: Phrases) -> str:
+def _cite(messages: Sequence[ChatMessage], user_text: str, phrases: Phrases) -> str:
     """Cite the statements that share words with the question, best first."""
-    terms = words if words(asked) else verbs
-    question = terms(asked)
+    terms = words if words(user_text) else verbs
+    question = terms(user_text)
     found: list[tuple[int, str]] = []
-    for said, citation in _known(messages, phrases):
-        shared = len(question & terms(said))
-        if shared and said != asked.strip() and not said.endswith(QUESTIONS) and not said.startswith(OWN):
+    for statement, citation in _statements(messages, phrases):
+        shared = len(question & terms(statement))
+        if (
+            shared
+            and statement != user_text.strip()
+            and not statement.endswith(QUESTIONS)
+            and not statement.startswith(OWN)
+        ):
             found.append((shared, citation))
     found.sort(key=lambda item: -item[0])
     best = [citation for shared, citation in found if shared * 2 > found[0][0]]
     return "\n".join(best[:CITED])
 
 
-def _ignorant(asked: str, phrases: Phrases) -> str:
+def _admit_ignorance(user_text: str, phrases: Phrases) -> str:
     """Say that no answer is known, and what the offline model is. To a greeting, say only the latter."""
-    return phrases.unknown + phrases.itself if words(asked) else phrases.itself
+    return phrases.unknown + phrases.about_itself if words(user_text) else phrases.about_itself
 
 
-def _known(messages: Sequence[ChatMessage], phrases: Phrases) -> Iterator[tuple[str, str]]:
+def _statements(messages: Sequence[ChatMessage], phrases: Phrases) -> Iterator[tuple[str, str]]:
     """Yield statements and how to cite them: lines of memories, notes and skills, and earlier words of the user."""
     parts = [part for message in messages if message.role == "system" for part in _PART.finditer(message.content)]
     for kind, part in (match.groups() for match in parts):
         for line in map(str.strip, part.splitlines()):
             if kind == "notes" and line and not line.startswith("#"):
-                yield line.removeprefix("- "), phrases.noted.format(line.removeprefix("- "))
+                yield line.removeprefix("- "), phrases.cite_note.format(line.removeprefix("- "))
             elif kind == "memories" and (memory := _MEMORY.fullmatch(line)):
-                source, said = memory.groups()
-                yield said, phrases.remembers.format(f"{said} ({source})" if source else said)
+                source, statement = memory.groups()
+                yield statement, phrases.cite_memory.format(f"{statement} ({source})" if source else statement)
     for skill, instructions in (match for message in messages for match in _INSTRUCTIONS.findall(message.content)):
         for line in map(str.strip, instructions.splitlines()):
             if line and not line.startswith("#"):
-                yield line, phrases.skilled.format(skill, line)
+                yield line, phrases.cite_skill.format(skill, line)
     *earlier, _ = [message.content for message in messages if message.role == "user"] or [""]
     for sentence in sentences("\n".join(earlier)[-READ:]):
-        yield sentence, phrases.said.format(sentence)
+        yield sentence, phrases.cite_user.format(sentence)

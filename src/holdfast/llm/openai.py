@@ -118,7 +118,7 @@ class OpenAiCompletion:
     def end(self) -> Iterator[Piece]:
         """Return the final pieces. Raise `ModelFailed` if the stream broke off."""
         if self.assembly.reason is None and not self.done:
-            raise self._endpoint.broken("the stream ended without a finish_reason")
+            raise self._endpoint.broken_stream("the stream ended without a finish_reason")
         return self.assembly.end()
 
     def _take_delta(self, delta: dict[str, Any]) -> Iterator[Piece]:
@@ -137,17 +137,17 @@ class OpenAiCompletion:
     def _take_call(self, piece: dict[str, Any]) -> None:
         function = _object(piece.get("function"))
         id, name, arguments = _text(piece.get("id")), _text(function.get("name")), function.get("arguments")
-        begun = self._begun(piece.get("index"), id)
-        if begun is None or begun.is_followed(id, name, arguments):
+        call = self._call_of(piece.get("index"), id)
+        if call is None or call.is_followed(id, name, arguments):
             if len(self.assembly.calls) >= MAX_CALLS:
-                raise self._endpoint.broken(f"it has more than {MAX_CALLS} tool calls")
-            begun = PartialCall()
-            self.assembly.calls.append(begun)
+                raise self._endpoint.broken_stream(f"it has more than {MAX_CALLS} tool calls")
+            call = PartialCall()
+            self.assembly.calls.append(call)
             if isinstance(index := piece.get("index"), int):
-                self._by_index[index] = begun
-        begun.add(id, name, arguments)
+                self._by_index[index] = call
+        call.add(id, name, arguments)
 
-    def _begun(self, index: object, id: str) -> PartialCall | None:
+    def _call_of(self, index: object, id: str) -> PartialCall | None:
         """Return the call that a piece continues, as far as its index or id shows."""
         calls = self.assembly.calls
         if isinstance(index, int):
@@ -181,9 +181,9 @@ def _message(message: ChatMessage) -> dict[str, object]:
 
 
 def _usage(fields: dict[str, Any]) -> TokenUsage | None:
-    asked, answered = tokens(fields, "prompt_tokens"), tokens(fields, "completion_tokens")
-    cached = tokens(_object(fields.get("prompt_tokens_details")), "cached_tokens")
-    return TokenUsage(asked, answered, cached) if asked or answered else None
+    input_tokens, output_tokens = tokens(fields, "prompt_tokens"), tokens(fields, "completion_tokens")
+    cached_tokens = tokens(_object(fields.get("prompt_tokens_details")), "cached_tokens")
+    return TokenUsage(input_tokens, output_tokens, cached_tokens) if input_tokens or output_tokens else None
 
 
 def _text(value: object) -> str:

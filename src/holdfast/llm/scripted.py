@@ -38,7 +38,7 @@ from holdfast.llm.model import (
     WritingPiece,
 )
 
-KEPT_REQUESTS = 1000
+MAX_REQUESTS = 1000
 MAX_SCRIPT_BYTES = 16 * 1024 * 1024
 
 
@@ -103,7 +103,7 @@ class ScriptedModel:
         by: By = "order",
         name: str = "scripted",
     ) -> None:
-        self.requests: deque[ModelRequest] = deque(maxlen=KEPT_REQUESTS)
+        self.requests: deque[ModelRequest] = deque(maxlen=MAX_REQUESTS)
         self._name = name
         self._source = script
         self._by: By = by
@@ -120,12 +120,12 @@ class ScriptedModel:
         if isinstance(self._source, Path) and "_script" not in vars(self):  # read it once, in a thread
             await asyncio.to_thread(lambda: self._script)
         entry = self._choose(request)
-        come = 0
+        sent = 0
         for piece in _pieces(entry):
-            await self._pause(entry, come)
+            await self._pause(entry, sent)
             yield piece
-            come += 1
-        await self._pause(entry, come, last=True)
+            sent += 1
+        await self._pause(entry, sent, last=True)
         for number, call in enumerate(entry.calls):
             arguments = call.arguments if isinstance(call.arguments, str) else render(call.arguments).decode()
             yield CallPiece(ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.name, arguments))
@@ -137,16 +137,16 @@ class ScriptedModel:
         if callable(self._source):
             return _entry(self._source(request), self._name)
         by, entries = self._script
-        said = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
-        fitting = [n for n, entry in enumerate(entries) if entry.when is None or re.search(entry.when, said)]
+        user_text = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
+        matching = [n for n, entry in enumerate(entries) if entry.when is None or re.search(entry.when, user_text)]
         if by == "step":
             step = steps_since_user(request)
-            if step < len(fitting):
-                return entries[fitting[step]]
-            if fitting and entries[fitting[-1]].repeat:
-                return entries[fitting[-1]]
+            if step < len(matching):
+                return entries[matching[step]]
+            if matching and entries[matching[-1]].repeat:
+                return entries[matching[-1]]
         else:
-            for n in fitting:
+            for n in matching:
                 if entries[n].repeat or n not in self._used:
                     self._used.add(n)
                     return entries[n]
@@ -165,13 +165,13 @@ class ScriptedModel:
         assert not callable(self._source)
         return self._by, [_entry(given, self._name) for given in self._source]
 
-    async def _pause(self, entry: ScriptEntry, come: int, *, last: bool = False) -> None:
-        if entry.stall and (come == entry.stall_after or (last and come < entry.stall_after)):
+    async def _pause(self, entry: ScriptEntry, sent: int, *, last: bool = False) -> None:
+        if entry.stall and (sent == entry.stall_after or (last and sent < entry.stall_after)):
             await asyncio.sleep(entry.stall)
         if entry.delay and not last:
             await asyncio.sleep(entry.delay)
         failure = entry.fail
-        if failure is not None and (come == failure.after or last):
+        if failure is not None and (sent == failure.after or last):
             status = failure.status
             passing = status is None or status in (408, 409, 429) or status >= 500
             raise ModelFailed(

@@ -77,7 +77,7 @@ class MissingArguments:
     missing: tuple[str, ...]
 
 
-def fitting(message: str, tools: Sequence[ToolSpec]) -> ToolMatch | None:
+def match_tool(message: str, tools: Sequence[ToolSpec]) -> ToolMatch | None:
     """Return the tool that best fits a message of at most `READ` characters; of equal ones, the first."""
     best: tuple[float, ToolMatch] | None = None
     for tool in tools:
@@ -90,16 +90,16 @@ def fitting(message: str, tools: Sequence[ToolSpec]) -> ToolMatch | None:
     return best[1] if best else None
 
 
-def lacking(message: str, tools: Sequence[ToolSpec], *, ordered: bool) -> MissingArguments | None:
+def find_missing_arguments(message: str, tools: Sequence[ToolSpec], *, ordered: bool) -> MissingArguments | None:
     """Return a tool that the message refers to without giving all required arguments.
 
     `ordered`: only a tool whose name begins the message, like a command. Otherwise a tool that the message asks about,
     by its name or only in words of its description.
     """
-    asked = words(message)
+    message_words = words(message)
     for tool in tools:
-        named = begins_with(message, tool) if ordered else _ASKING.search(message) and _is_about(asked, tool)
-        missing = _missing(message, tool) if named else ()
+        is_meant = begins_with(message, tool) if ordered else _ASKING.search(message) and _is_about(message_words, tool)
+        missing = _missing_arguments(message, tool) if is_meant else ()
         if missing:
             return MissingArguments(tool, missing)
     return None
@@ -118,30 +118,30 @@ def parameter(tool: ToolSpec, name: str) -> str:
     return about if isinstance(about, str) else ""
 
 
-def _is_named(asked: frozenset[str], tool: ToolSpec) -> bool:
+def _is_named(message_words: frozenset[str], tool: ToolSpec) -> bool:
     name = words(tool.name)
-    return bool(name) and name <= asked
+    return bool(name) and name <= message_words
 
 
-def _is_about(asked: frozenset[str], tool: ToolSpec) -> bool:
+def _is_about(message_words: frozenset[str], tool: ToolSpec) -> bool:
     known = words(" ".join([tool.name, tool.description, *_properties(tool.parameters)]))
-    return _is_named(asked, tool) or (bool(asked) and asked <= known)
+    return _is_named(message_words, tool) or (bool(message_words) and message_words <= known)
 
 
 def _score(message: str, fit: ToolMatch) -> float:
     """Return how well a tool fits; 0 if it does not."""
     tool, calls = fit.tool, fit.arguments
     given = words(" ".join([*Values(message).identifiers, *(str(v) for call in calls for v in call.values())]))
-    asked = words(message)
-    left = (asked - given) or asked
+    message_words = words(message)
+    left = (message_words - given) or message_words
     properties = _properties(tool.parameters)
     name = words(tool.name)
     known = words(" ".join([tool.description, *properties])) - name
-    score = IN_NAME * len(asked & name) + len(left & known)
+    score = IN_NAME * len(message_words & name) + len(left & known)
     covered = len(left & (name | known)) / (len(left) or 1)
     if not any(calls):
         meant = covered >= SHARE and _ASKING.search(message) is not None
-        fits = meant if tool.read_only else begins_with(message, tool) and _is_named(asked, tool)
+        fits = meant if tool.read_only else begins_with(message, tool) and _is_named(message_words, tool)
     else:
         fits = score >= ENOUGH or covered >= SHARE
     return score + covered if fits else 0
@@ -156,9 +156,9 @@ def _fit(message: str, tool: ToolSpec) -> ToolMatch | None:
     open: list[str] = []  # required, and not assigned by the message
     for name in sorted(properties, key=lambda name: name not in required):
         schema = _schema(properties[name], tool.parameters)
-        value = values.named(name, schema)
+        value = values.assigned_value(name, schema)
         if value is None and name in required:
-            value = values.after(name, schema)
+            value = values.value_after_name(name, schema)
         if value is None:
             value = values.of_enumeration(schema)
         if value is not None:
@@ -183,14 +183,18 @@ def _fit(message: str, tool: ToolSpec) -> ToolMatch | None:
     return ToolMatch(tool, (arguments,), tuple(guessed))
 
 
-def _missing(message: str, tool: ToolSpec) -> tuple[str, ...]:
+def _missing_arguments(message: str, tool: ToolSpec) -> tuple[str, ...]:
     """Return the required arguments of a tool that a message does not give."""
     values = Values(message)
     properties = _properties(tool.parameters)
     missing: list[str] = []
     for name in _required(tool):
         schema = _schema(properties[name], tool.parameters)
-        given = values.named(name, schema), values.after(name, schema), values.of_enumeration(schema)
+        given = (
+            values.assigned_value(name, schema),
+            values.value_after_name(name, schema),
+            values.of_enumeration(schema),
+        )
         if all(value is None for value in given) and not (
             values.text_for(name, tool.name) if _is_text(name, schema) else values.next(schema, alone=False)
         ):
@@ -211,16 +215,16 @@ class Values:
         self._sure = len(quoted) + len(self.identifiers)  # the first strings, which are not guesses
         self._numbers = [match[0] for match in _NUMBER.finditer(outside)]
 
-    def named(self, name: str, schema: Mapping[str, Any]) -> Any:
+    def assigned_value(self, name: str, schema: Mapping[str, Any]) -> Any:
         """Return the value of `name=value` or `name: value`."""
         found = re.search(
             rf"(?<!\w){re.escape(name)}\s*[=:：]\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s,;，；。]+))",  # noqa: RUF001
             self._message,
             re.IGNORECASE,
         )
-        return None if found is None else _typed(next(filter(None, found.groups()), ""), schema)
+        return None if found is None else _convert(next(filter(None, found.groups()), ""), schema)
 
-    def after(self, name: str, schema: Mapping[str, Any]) -> Any:
+    def value_after_name(self, name: str, schema: Mapping[str, Any]) -> Any:
         """Return the value after the parameter's name: "order AB-9", "the title is Dune"."""
         if schema.get("enum"):
             return None
@@ -239,7 +243,7 @@ class Values:
         if found is None:
             return None
         text = next(filter(None, found.groups())).rstrip(".,;")
-        value = _typed(text, schema)
+        value = _convert(text, schema)
         if value is not None:
             self._take(text)
         return value
@@ -267,7 +271,7 @@ class Values:
             return None
         if schema.get("type") in ("number", "integer"):
             for number in self._numbers:
-                value = _typed(number, schema)
+                value = _convert(number, schema)
                 if value is not None:
                     is_clear = alone and len(self._numbers) == 1
                     self._numbers.remove(number)
@@ -291,7 +295,7 @@ class Values:
         return (self._message.strip(), False) if asks else None
 
 
-def _typed(text: str, schema: Mapping[str, Any]) -> Any:
+def _convert(text: str, schema: Mapping[str, Any]) -> Any:
     """Convert a text to the schema's type; return None if that is impossible."""
     try:
         match schema.get("type", "string"):

@@ -32,7 +32,7 @@ _OPENING = re.compile(
     r"|(?:(?:你好|您好|嗨|谢谢|对了|顺便说一下|顺便说一句|其实|嗯+|哦|啊|好的?|是的|不是?|另外|还有|哈哈+)[\uff0c,\uff01!、\s]+)+",
     re.IGNORECASE,
 )
-_ASKED_FOR = re.compile(
+_REMEMBER_REQUEST = re.compile(
     r"(?:please\s+|pls\s+)?(?:(?:remember|don'?t forget|do not forget|keep in mind|bear in mind)(?:\s+that\b|\s*[:,])?"
     r"|(?:note|for the record|take note)(?:\s+that\b|\s*[:,]))\s*(?!to\b|when\b|me\b|this\b|it\b)(?P<en>\S.*)"
     r"|(?:请|麻烦|你?要|一定要?)?(?:帮我)?(?:记住|记一下|记下|别忘了|不要忘记?了?|记得)[\uff0c,\uff1a:\s]*(?!.*提醒|要|去|给|把|帮|明)(?P<zh>\S.*)",
@@ -98,7 +98,7 @@ _FLEETING = _words(
     r"|mind|thought|meant|appreciate|noticed|saw|read|heard|did|received)",
     r"I (?:don't|do not|didn't) (?:know|believe|remember)|I know(?: that| what| it| you|[.,!]|$)|I (?:just|only)",
 )
-_TROUBLE = _words(
+_PROBLEM = _words(
     r"(?:doesn'?t|won'?t|isn'?t|hasn'?t|haven'?t|didn'?t) (?:work|start|load|open|arrive|respond|compile|connect|show"
     r"|come|receive)\w*",
     r"not (?:working|starting|loading|responding|arrived)|keeps? (?:crash|fail|freez|show|say|gett)\w*",
@@ -118,43 +118,45 @@ _FLEETING_ZH = re.compile(
 _HAN = re.compile("[\u4e00-\u9fff]")
 
 
-def is_lasting(text: str) -> bool:
+def has_facts(text: str) -> bool:
     """Whether a message states something about the user that is worth remembering."""
-    return lasting_part(text) is not None
+    return extract_facts(text) is not None
 
 
-def lasting_part(text: str) -> str | None:
+def extract_facts(text: str) -> str | None:
     """Return the sentences that are worth remembering, without introductory words; None if there are none."""
     plain = _FENCED.sub("\n", text[:MAX_TEXT])
-    kept = [part for sentence in sentences(plain) if (part := _keep_fact(sentence)) is not None]
-    return " ".join(kept) or None
+    facts = [part for sentence in sentences(plain) if (part := _keep_fact(sentence)) is not None]
+    return " ".join(facts) or None
 
 
 def _keep_fact(sentence: str) -> str | None:
     if len(sentence) > MAX_SENTENCE or _CODE.search(sentence):
         return None
     opening = _OPENING.match(sentence)
-    said = sentence[opening.end() :] if opening else sentence
-    if _is_short(said) or _QUESTION.match(said):
+    statement = sentence[opening.end() :] if opening else sentence
+    if _is_short(statement) or _QUESTION.match(statement):
         return None
-    if asked := _ASKED_FOR.match(said):
-        rest: str = asked["en"] or asked["zh"]
+    if request := _REMEMBER_REQUEST.match(statement):
+        rest: str = request["en"] or request["zh"]
         return None if _is_short(rest) else rest
-    if _STANDING.match(said):
-        return said
-    return said if not _REQUEST.match(said) and _OWN.search(said) and not _is_fleeting(said) else None
+    if _STANDING.match(statement):
+        return statement
+    return (
+        statement if not _REQUEST.match(statement) and _OWN.search(statement) and not _is_fleeting(statement) else None
+    )
 
 
-def _is_fleeting(said: str) -> bool:
+def _is_fleeting(statement: str) -> bool:
     """Whether a statement is true only for the moment, or is about the conversation itself."""
-    if said.lower().startswith(("if ", "如果", "要是")) or _TROUBLE.search(said):
+    if statement.lower().startswith(("if ", "如果", "要是")) or _PROBLEM.search(statement):
         return True
-    if _STRONG.search(said) or _STRONG_ZH.search(said) or _AMBITION.search(said):
+    if _STRONG.search(statement) or _STRONG_ZH.search(statement) or _AMBITION.search(statement):
         return False
-    return bool(_FLEETING.search(said) or _FLEETING_ZH.search(said))
+    return bool(_FLEETING.search(statement) or _FLEETING_ZH.search(statement))
 
 
-def _is_short(said: str) -> bool:
+def _is_short(text: str) -> bool:
     """Whether a text is too short for a statement: under three words. A Chinese character counts as one."""
-    han = len(_HAN.findall(said))
-    return han + len(re.findall(r"[^\W\d_]+(?:['\u2019]\w+)?", _HAN.sub(" ", said))) < 3
+    han = len(_HAN.findall(text))
+    return han + len(re.findall(r"[^\W\d_]+(?:['\u2019]\w+)?", _HAN.sub(" ", text))) < 3

@@ -74,7 +74,7 @@ async def open_memory(
     async with AsyncExitStack() as stack:
         usage = RecallUsage()
         stack.push_async_callback(usage.close)
-        await tell_settings(postgres.system, settings)
+        await store_settings(postgres.system, settings)
         indexer = await stack.enter_async_context(Indexer(postgres, embeddings, settings))
         await stack.enter_async_context(Sweeper(postgres, settings))
         await stack.enter_async_context(Indexes(postgres.owner, settings))
@@ -88,7 +88,7 @@ async def open_memory(
         )
 
 
-async def tell_settings(system: Statements, settings: MemorySettings) -> None:
+async def store_settings(system: Statements, settings: MemorySettings) -> None:
     """Store the lifetime of session memories for plain SQL, which has no access to the settings.
 
     The views of `functions/spec_names.sql` read it, and use a default if it is missing. It is one value for the

@@ -44,7 +44,7 @@ _TIME_WORDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class DateNamed:
+class DateSpan:
     """A span of days in a query, from first to last: `date.toordinal` numbers, or numbers of days in every year."""
 
     first: int
@@ -57,22 +57,22 @@ class DateNamed:
         return max(3.0, self.last - self.first + 1)
 
 
-def find_dates(question: str, now: datetime) -> list[DateNamed]:
+def find_dates(question: str, now: datetime) -> list[DateSpan]:
     """Return the dates in a query. Relative dates are resolved from `now`."""
     question = unicodedata.normalize("NFKC", question[:_LONGEST])
-    found: dict[DateNamed, None] = {}
+    found: dict[DateSpan, None] = {}
     for pattern, read in _READERS:
         for match in pattern.finditer(question):
-            if named := _named(read, match, now.date()):
-                found[named] = None
+            if date_span := _read_date(read, match, now.date()):
+                found[date_span] = None
                 start, end = match.span()
                 question = question[:start] + "\0" * (end - start) + question[end:]  # matched once
     return list(found)
 
 
-def date_value(dates: Sequence[DateNamed], at: datetime) -> float:
+def date_value(dates: Sequence[DateSpan], at: datetime) -> float:
     """Return how well a moment matches: 1 within a span, decreasing before and after it; 0 without dates."""
-    return max((math.exp(-_distance(named, at.date()) / named.fade) for named in dates), default=0.0)
+    return max((math.exp(-_distance(span, at.date()) / span.fade) for span in dates), default=0.0)
 
 
 def mentions_time(text: str) -> bool:
@@ -80,20 +80,20 @@ def mentions_time(text: str) -> bool:
     return _TIME_WORDS.search(text) is not None
 
 
-def _named(read: "_Reader", match: re.Match[str], today: date) -> DateNamed | None:
+def _read_date(read: "_Reader", match: re.Match[str], today: date) -> DateSpan | None:
     try:
         return read(match, today)
     except (ValueError, KeyError):  # no such day, as 31 June; or a word with a dotless i, which no table has
         return None
 
 
-def _distance(named: DateNamed, day: date) -> int:
+def _distance(span: DateSpan, day: date) -> int:
     """Return the distance of a day from a span, in days."""
-    if not named.yearly:
-        return max(0, named.first - day.toordinal(), day.toordinal() - named.last)
+    if not span.yearly:
+        return max(0, span.first - day.toordinal(), day.toordinal() - span.last)
     place = _of_year(day.month, day.day)
-    after = (place - named.first) % DAYS_OF_A_YEAR
-    length = named.last - named.first
+    after = (place - span.first) % DAYS_OF_A_YEAR
+    length = span.last - span.first
     return 0 if after <= length else min(after - length, DAYS_OF_A_YEAR - after)
 
 
@@ -101,22 +101,22 @@ def _of_year(month: int, day: int) -> int:
     return 31 * (month - 1) + day
 
 
-def _days(first: date, last: date | None = None) -> DateNamed:
-    return DateNamed(first.toordinal(), (last or first).toordinal())
+def _days(first: date, last: date | None = None) -> DateSpan:
+    return DateSpan(first.toordinal(), (last or first).toordinal())
 
 
-def _back(today: date, days: int, length: int = 1) -> DateNamed:
+def _back(today: date, days: int, length: int = 1) -> DateSpan:
     first = today - timedelta(days)
     return _days(first, first + timedelta(length - 1))
 
 
-def _month(year: int | None, month: int, third: int | None = None, length: int = 1) -> DateNamed:
+def _month(year: int | None, month: int, third: int | None = None, length: int = 1) -> DateSpan:
     """Return a month, a third of it, or several months; without a year, of every year."""
     if year is None:
         first = _of_year(month, 1)
         if third is not None:
-            return DateNamed(first + 10 * third, first + (9, 19, 30)[third], yearly=True)
-        return DateNamed(first, first + 31 * length - 1, yearly=True)
+            return DateSpan(first + 10 * third, first + (9, 19, 30)[third], yearly=True)
+        return DateSpan(first, first + 31 * length - 1, yearly=True)
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     start = date(year, month, 1)
     if third is not None:
@@ -125,22 +125,22 @@ def _month(year: int | None, month: int, third: int | None = None, length: int =
     return _days(start, ends - timedelta(1))
 
 
-def _day(year: int | None, month: int, day: int) -> DateNamed:
+def _day(year: int | None, month: int, day: int) -> DateSpan:
     date(year or 2000, month, day)  # raises ValueError if there is no such day
     if year is None:
-        return DateNamed(_of_year(month, day), _of_year(month, day), yearly=True)
+        return DateSpan(_of_year(month, day), _of_year(month, day), yearly=True)
     return _days(date(year, month, day))
 
 
-def _week(today: date, weeks: int, weekday: int | None = None) -> DateNamed | None:
+def _week(today: date, weeks: int, weekday: int | None = None) -> DateSpan | None:
     """Return the week, Monday to Sunday, of `weeks` weeks ago, or one day of it; None if that day is in the future."""
     monday = today.toordinal() - today.weekday() - 7 * weeks
     if weekday is None:
-        return DateNamed(monday, monday + 6)
-    return DateNamed(monday + weekday, monday + weekday) if monday + weekday <= today.toordinal() else None
+        return DateSpan(monday, monday + 6)
+    return DateSpan(monday + weekday, monday + weekday) if monday + weekday <= today.toordinal() else None
 
 
-def _ago(match: re.Match[str], today: date) -> DateNamed:
+def _ago(match: re.Match[str], today: date) -> DateSpan:
     number, unit = _number(match["number"]), _unit(match)
     match unit:
         case "day":
@@ -153,7 +153,7 @@ def _ago(match: re.Match[str], today: date) -> DateNamed:
             return _month(today.year - number, 1, length=12)
 
 
-def _past(match: re.Match[str], today: date) -> DateNamed:
+def _past(match: re.Match[str], today: date) -> DateSpan:
     days = _number(match["number"]) * _LENGTHS[_unit(match)]
     return _back(today, days, days + 1)
 
@@ -183,7 +183,7 @@ def _third(match: re.Match[str]) -> int | None:
     return _THIRDS[match["third"].lower()] if match["third"] else None
 
 
-def _english_date(match: re.Match[str], today: date) -> DateNamed | None:
+def _english_date(match: re.Match[str], today: date) -> DateSpan | None:
     name, lead = match["month"].lower(), (match["lead"] or "").lower()
     day, year = match["day"] or match["day2"], _optional(match["year"])
     sure = year is not None or (match["nth"] or match["nth2"]) is not None
@@ -200,19 +200,19 @@ def _english_date(match: re.Match[str], today: date) -> DateNamed | None:
     return _month(year, month, _third(match))
 
 
-def _english_season(match: re.Match[str], today: date) -> DateNamed | None:
+def _english_season(match: re.Match[str], today: date) -> DateSpan | None:
     month, year, lead = _SEASONS[match["season"].lower()], _optional(match["year"]), (match["lead"] or "").lower()
     if year is None and lead in ("last", "this"):
         year = today.year - (month > today.month or (lead == "last" and month + 2 >= today.month))
     return _month(year, month, length=3) if year or lead else None
 
 
-def _year(match: re.Match[str], today: date) -> DateNamed | None:
+def _year(match: re.Match[str], today: date) -> DateSpan | None:
     year = int(match["year"])
     return _month(year, 1, length=12) if year <= today.year else None
 
 
-def _english_last(match: re.Match[str], today: date) -> DateNamed | None:
+def _english_last(match: re.Match[str], today: date) -> DateSpan | None:
     back, unit = match["lead"].lower() != "this", match["unit"].lower()
     match unit:
         case "week":
@@ -232,23 +232,23 @@ def _year_of(match: re.Match[str], today: date) -> int | None:
     return today.year - _YEARS_BACK[match["back"]] if match["back"] else _optional(match["year"])
 
 
-def _chinese_date(match: re.Match[str], today: date) -> DateNamed:
+def _chinese_date(match: re.Match[str], today: date) -> DateSpan:
     year, month = _year_of(match, today), _number(match["month"])
     if match["day"] or month > len(_MONTHS):
         return _day(year, month, _number(match["day"] or "1"))
     return _month(year, month, _third(match))
 
 
-def _chinese_season(match: re.Match[str], today: date) -> DateNamed:
+def _chinese_season(match: re.Match[str], today: date) -> DateSpan:
     return _month(_year_of(match, today), _SEASONS[match["season"]], length=3)
 
 
-def _chinese_year(match: re.Match[str], today: date) -> DateNamed:
+def _chinese_year(match: re.Match[str], today: date) -> DateSpan:
     first, length = {None: (1, 12), 0: (1, 2), 1: (5, 4), 2: (11, 2)}[_third(match)]
     return _month(_year_of(match, today), first, length=length)
 
 
-def _chinese_month(match: re.Match[str], today: date) -> DateNamed:
+def _chinese_month(match: re.Match[str], today: date) -> DateSpan:
     back = match["back"].count("上")
     if match["day"]:
         of = _month(today.year, today.month - back)
@@ -256,15 +256,15 @@ def _chinese_month(match: re.Match[str], today: date) -> DateNamed:
     return _month(today.year, today.month - back, _third(match))
 
 
-def _chinese_week(match: re.Match[str], today: date) -> DateNamed | None:
+def _chinese_week(match: re.Match[str], today: date) -> DateSpan | None:
     back, day = match["back"].count("上"), match["weekday"]
     if day == "末":
         weekend = _week(today, back)
-        return weekend and DateNamed(weekend.last - 1, weekend.last)
+        return weekend and DateSpan(weekend.last - 1, weekend.last)
     return _week(today, back, None if day is None else "一二三四五六日天".index(day) - (day == "天"))
 
 
-_Reader = Callable[[re.Match[str], date], DateNamed | None]
+_Reader = Callable[[re.Match[str], date], DateSpan | None]
 
 _N = r"[0-9]{1,2}|[一二三]?十[一二三四五六七八九]?|[一二两三四五六七八九]"
 _HOW_MANY = r"(?P<number>\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"

@@ -70,21 +70,21 @@ class Draft:
         parse_ttl(self.ttl)
 
     @classmethod
-    def of(cls, given: "Draft | Mapping[str, Any] | str") -> "Draft":
+    def of(cls, value: "Draft | Mapping[str, Any] | str") -> "Draft":
         """Return a draft from a draft, a mapping with its fields, or a text."""
-        if isinstance(given, Draft):
-            return given
-        if isinstance(given, str):
-            return cls(given)
-        if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(f"{given!r:.100} is not a memory", next="Pass its text, or a mapping with `content`.")
+        if isinstance(value, Draft):
+            return value
+        if isinstance(value, str):
+            return cls(value)
+        if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"{value!r:.100} is not a memory", next="Pass its text, or a mapping with `content`.")
         names = [each.name for each in fields(cls)]
-        for name in given:
+        for name in value:
             if name not in names:
                 raise InvalidInput(f"a memory has no field {name!r:.100}", next=f"Use the fields {', '.join(names)}.")
-        if "content" not in given:
+        if "content" not in value:
             raise InvalidInput("the memory has no `content`", next="Pass its text as `content`.")
-        return cls(**given)
+        return cls(**value)
 
 
 def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
@@ -112,26 +112,26 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
     return {**item, "digest": repeat_digest_of(ids, item) if draft.once else digest_of(ids, item)}
 
 
-def items_of(given: Sequence[tuple[Owner, Draft]], ids: Mapping[ExactOwner, OwnerIds]) -> list[dict[str, Any]]:
+def items_of(drafts: Sequence[tuple[Owner, Draft]], ids: Mapping[ExactOwner, OwnerIds]) -> list[dict[str, Any]]:
     """Return drafts as rows, with their terms encoded as JSON, which takes half the memory."""
-    items = [item_of(draft, owner, ids[exact_owner(owner)]) for owner, draft in given]
+    items = [item_of(draft, owner, ids[exact_owner(owner)]) for owner, draft in drafts]
     for item in items:
         item["terms"] = msgspec.Raw(msgspec.json.encode(item["terms"]))
     return items
 
 
-def length_of(given: tuple[Owner, Draft]) -> int:
+def length_of(owner_and_draft: tuple[Owner, Draft]) -> int:
     """Return the number of characters of a draft."""
-    return len(given[1].content)
+    return len(owner_and_draft[1].content)
 
 
 def analyze(content: str, author: str | None) -> dict[str, Any]:
     """Analyze a text: return its language, its terms and whether it mentions a time, as columns of `memory`."""
-    said = text_with_author(content, author)
-    found = terms(said)
+    text = text_with_author(content, author)
+    found = terms(text)
     return {
         "content": store(content),
-        "language": language_of(said),
+        "language": language_of(text),
         "tells_when": mentions_time(content),
         "terms": found,
         "length": len(found),
@@ -149,17 +149,17 @@ def text_with_author(content: str, author: str | None) -> str:
     return f"{author}: {content}"
 
 
-def with_previous_turn(said: str, previous: str | None) -> str:
+def with_previous_turn(text: str, previous: str | None) -> str:
     """Return the text to embed with the previous turn. Only a short turn needs it: it says little alone."""
-    return said if previous is None or len(said) > SHORT_TURN else f"{previous}\n{said}"
+    return text if previous is None or len(text) > SHORT_TURN else f"{previous}\n{text}"
 
 
 def digest_of(ids: OwnerIds, row: Mapping[str, Any]) -> UUID:
     """Return the digest of a memory: equal for the same text, owner, agent, type, author, place and time."""
     at = row["said_at"]
-    said = "" if at is None else at.astimezone(UTC).isoformat()
+    moment = "" if at is None else at.astimezone(UTC).isoformat()
     place = (row[name] for name in ("type", "conversation", "seq", "author"))
-    return _digest(ids.scope, ids.id, ids.agent, *place, said, row["content"])
+    return _digest(ids.scope, ids.id, ids.agent, *place, moment, row["content"])
 
 
 def repeat_digest_of(ids: OwnerIds, row: Mapping[str, Any]) -> UUID:
@@ -175,8 +175,8 @@ def _digest(*parts: object) -> UUID:
 
 def is_by_owner(author: str | None, owner: Owner) -> bool:
     """Whether the author is the user of the memory, by name or by the role "user"."""
-    whose = owner.name if owner.scope == "user" else owner.user
-    return author is not None and author.casefold() in {"user", whose.casefold() if whose else "user"}
+    user = owner.name if owner.scope == "user" else owner.user
+    return author is not None and author.casefold() in {"user", user.casefold() if user else "user"}
 
 
 def parse_ttl(ttl: timedelta | float | None) -> timedelta | None:

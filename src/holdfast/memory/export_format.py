@@ -161,14 +161,14 @@ class ExportLine(msgspec.Struct, frozen=True, kw_only=True):
 
     def revision_rows(self) -> list[dict[str, Any]]:
         """Return its versions, by the columns of `memory_revision`."""
-        versions = {kept.version for kept in self.revisions}
+        versions = {revision.version for revision in self.revisions}
         if len(versions) < len(self.revisions):
             raise InvalidInput("two revisions have the same version")
         if versions and max(versions) > self.version:
             raise InvalidInput(
                 f"a revision has the version {max(versions)}", why=f"the memory is at version {self.version}"
             )
-        return [kept.row() for kept in self.revisions]
+        return [revision.row() for revision in self.revisions]
 
 
 def header(models: Sequence[str]) -> str:
@@ -190,8 +190,8 @@ def line_of(memory: Memory, row: Row) -> str:
                 for model, numbers in zip(models, embeddings, strict=True)
             ],
             "revisions": [
-                {**kept, "content": restore(kept["content"]), "type": restore(kept["type"])}
-                for kept in cast(Sequence[Mapping[str, Any]], row["revisions"] or ())
+                {**revision, "content": restore(revision["content"]), "type": restore(revision["type"])}
+                for revision in cast(Sequence[Mapping[str, Any]], row["revisions"] or ())
             ],
         }
     ).decode()
@@ -247,6 +247,6 @@ def line_error(number: int, error: Exception) -> InvalidInput:
     )
 
 
-def _moment(given: datetime | None) -> datetime | None:
-    check_moment(given)
-    return None if given is None else with_time_zone(given).astimezone(UTC)  # PostgreSQL knows fewer zones
+def _moment(moment: datetime | None) -> datetime | None:
+    check_moment(moment)
+    return None if moment is None else with_time_zone(moment).astimezone(UTC)  # PostgreSQL knows fewer zones

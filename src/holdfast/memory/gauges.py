@@ -26,7 +26,7 @@ class ScopeGauge:
     unembedded: int
 
 
-Counted = tuple[float, list[ScopeGauge]]  # time of the count, and its result
+CachedGauges = tuple[float, list[ScopeGauge]]  # time of the count, and its result
 
 
 class MemoryGauges:
@@ -35,17 +35,17 @@ class MemoryGauges:
     def __init__(self, system: Statements, embeddings: Embeddings) -> None:
         self._system = system
         self._embeddings = embeddings
-        self._counted: dict[TenantId | None, Counted] = {}
+        self._cache: dict[TenantId | None, CachedGauges] = {}
 
     async def scopes(self, tenant: TenantId | None = None) -> list[ScopeGauge]:
         """Return the gauges of each scope that has memories, of one tenant or of all."""
-        at, gauges = self._counted.get(tenant, (-FRESH, list[ScopeGauge]()))
+        at, gauges = self._cache.get(tenant, (-FRESH, list[ScopeGauge]()))
         if time.monotonic() - at < FRESH:
             return gauges
         models = {each: self._embeddings.model(each) for each in get_args(Language)}
         rows = await self._system.all(sql("scope_gauges"), tenant, MOST, list(models.keys()), list(models.values()))
         gauges = [ScopeGauge(**dict(row)) for row in rows]
-        if len(self._counted) >= MOST:
-            self._counted.clear()
-        self._counted[tenant] = time.monotonic(), gauges
+        if len(self._cache) >= MOST:
+            self._cache.clear()
+        self._cache[tenant] = time.monotonic(), gauges
         return gauges

@@ -78,20 +78,20 @@ class ImportedLine:
 class IdMapping:
     """Decides which ids imported memories get. An id is kept if `keep` is set and no other memory has it."""
 
-    whose: OwnerIds
+    owner: OwnerIds
     present: Mapping[UUID, bool]  # existing ids of the tenant, and whether each belongs to this owner
     keep: bool
 
-    def id(self, given: UUID) -> UUID:
+    def id(self, original: UUID) -> UUID:
         """Return the given id if the owner has it already or it can be kept; otherwise one derived from it."""
-        made = derive_id(self.whose, given)
-        if self.present.get(made):
-            return made
-        return given if self.present.get(given) or (self.keep and given not in self.present) else made
+        derived = derive_id(self.owner, original)
+        if self.present.get(derived):
+            return derived
+        return original if self.present.get(original) or (self.keep and original not in self.present) else derived
 
-    def is_there(self, given: UUID) -> bool:
+    def is_present(self, original: UUID) -> bool:
         """Whether the owner already has the memory."""
-        return self.present.get(self.id(given), False)
+        return self.present.get(self.id(original), False)
 
 
 class MemoryTransfer:
@@ -172,19 +172,19 @@ class MemoryTransfer:
         try:
             owner = _owner(line, into)
             ids = await self._owners.store_ids(owner)
-            read = partial(item_of, line.draft(), owner, ids)
+            convert = partial(item_of, line.draft(), owner, ids)
             item = {
-                **(read() if len(line.content) <= LITTLE else await run_in_worker(read)),
+                **(convert() if len(line.content) <= LITTLE else await run_in_worker(convert)),
                 **line.lifecycle_columns(),
             }
             revisions = line.revision_rows()
-            given = {each.model: each.numbers() for each in line.vectors}
+            all_vectors = {each.model: each.numbers() for each in line.vectors}
         except (InvalidInput, TooLarge) as error:
             raise line_error(number, error) from None
         model = self._embeddings.model(item["language"])
-        vectors = self._usable_vectors(given, model)
-        kept = [name for name in given if model in vectors and name.rstrip(" ") == model]
-        item["embedded"] = kept[0] if kept else None
+        vectors = self._usable_vectors(all_vectors, model)
+        matching = [name for name in all_vectors if model in vectors and name.rstrip(" ") == model]
+        item["embedded"] = matching[0] if matching else None
         return ImportedLine(number, line, ids, item, revisions, vectors)
 
     def _usable_vectors(self, vectors: Mapping[str, Sequence[float]], model: str | None) -> dict[str, Sequence[float]]:
@@ -193,10 +193,10 @@ class MemoryTransfer:
         A zero vector is not usable; the Indexer computes a new one.
         """
         lengths = {} if model is None else {model: self._embeddings.dimensions(model)}
-        named = {name.rstrip(" "): each for name, each in vectors.items() if any(each)}
+        by_model = {name.rstrip(" "): each for name, each in vectors.items() if any(each)}
         return {
             name: each if name == "" else normalize(each)
-            for name, each in named.items()
+            for name, each in by_model.items()
             if name == "" or lengths.get(name) == len(each)
         }
 
@@ -206,12 +206,12 @@ class MemoryTransfer:
 
         async def work(tx: Transaction) -> ImportReport:
             now = await tx.now()
-            living = [each for each in batch if each.item["expires_at"] is None or each.item["expires_at"] > now]
-            places = await self._map_ids(tx, batch, keep=by_admin)
-            lines = {places.id(each.line.id): each for each in living if not places.is_there(each.line.id)}
-            await self._check_successors(tx, lines, places)
-            added = await self._add(tx, lines, places) if lines else 0
-            return ImportReport(added, len(living) - added, len(batch) - len(living))
+            unexpired = [each for each in batch if each.item["expires_at"] is None or each.item["expires_at"] > now]
+            mapping = await self._map_ids(tx, batch, keep=by_admin)
+            lines = {mapping.id(each.line.id): each for each in unexpired if not mapping.is_present(each.line.id)}
+            await self._check_successors(tx, lines, mapping)
+            added = await self._add(tx, lines, mapping) if lines else 0
+            return ImportReport(added, len(unexpired) - added, len(batch) - len(unexpired))
 
         try:
             return await self._database.atomically(work)
@@ -220,31 +220,31 @@ class MemoryTransfer:
             await self._store([each for each in batch if each.number < line], by_admin=by_admin)
             raise
 
-    async def _check_successors(self, tx: Transaction, lines: Mapping[UUID, ImportedLine], places: IdMapping) -> None:
+    async def _check_successors(self, tx: Transaction, lines: Mapping[UUID, ImportedLine], mapping: IdMapping) -> None:
         """Raise InvalidInput for a line that would close a cycle of supersessions, also through stored memories."""
-        next = {id: places.id(each.line.superseded_by) for id, each in lines.items() if each.line.superseded_by}
+        next = {id: mapping.id(each.line.superseded_by) for id, each in lines.items() if each.line.superseded_by}
         if not next:
             return
-        rows = await tx.all(sql("successors"), places.whose.scope, places.whose.id, list(next.values()))
+        rows = await tx.all(sql("successors"), mapping.owner.scope, mapping.owner.id, list(next.values()))
         for cycle in find_cycles({**{row["id"]: row["superseded_by"] for row in rows}, **next}):
             if numbers := [lines[id].number for id in cycle if id in lines]:
                 raise line_error(max(numbers), InvalidInput("it would supersede itself"))
 
     async def _map_ids(self, tx: Transaction, batch: Sequence[ImportedLine], *, keep: bool) -> IdMapping:
-        whose = batch[0].ids
-        named = {each.line.id for each in batch} | {other for each in batch if (other := each.line.superseded_by)}
-        sought = [*named, *(derive_id(whose, id) for id in named)]
-        rows = await tx.all(sql("existing_ids"), whose.scope, whose.id, sought)
-        return IdMapping(whose, {row["id"]: row["own"] for row in rows}, keep)
+        owner = batch[0].ids
+        line_ids = {each.line.id for each in batch} | {other for each in batch if (other := each.line.superseded_by)}
+        candidates = [*line_ids, *(derive_id(owner, id) for id in line_ids)]
+        rows = await tx.all(sql("existing_ids"), owner.scope, owner.id, candidates)
+        return IdMapping(owner, {row["id"]: row["own"] for row in rows}, keep)
 
-    async def _add(self, tx: Transaction, lines: Mapping[UUID, ImportedLine], places: IdMapping) -> int:
-        whose, short = places.whose, self._settings.short_term
-        ttl = timedelta(minutes=short.ttl_minutes) if whose.scope == "session" else None
+    async def _add(self, tx: Transaction, lines: Mapping[UUID, ImportedLine], mapping: IdMapping) -> int:
+        owner, short = mapping.owner, self._settings.short_term
+        ttl = timedelta(minutes=short.ttl_minutes) if owner.scope == "session" else None
         items = [
             {
                 **each.item,
                 "id": id,
-                "superseded_by": None if (next := each.line.superseded_by) is None else places.id(next),
+                "superseded_by": None if (next := each.line.superseded_by) is None else mapping.id(next),
             }
             for id, each in lines.items()
         ]
@@ -259,23 +259,23 @@ class MemoryTransfer:
         vectors = [(id, model, numbers) for id, each in new.items() for model, numbers in each.vectors.items()]
         await tx.run(
             sql("insert_vectors"),
-            whose.scope,
-            whose.id,
+            owner.scope,
+            owner.id,
             [id for id, _, _ in vectors],
             [model for _, model, _ in vectors],
             [encode_halfvec(numbers) for _, _, numbers in vectors],
         )
-        revisions = [{**kept, "memory_id": id} for id, each in new.items() for kept in each.revisions]
-        await tx.run(sql("insert_revisions"), whose.scope, whose.id, list(new), msgspec.json.encode(revisions).decode())
+        revisions = [{**revision, "memory_id": id} for id, each in new.items() for revision in each.revisions]
+        await tx.run(sql("insert_revisions"), owner.scope, owner.id, list(new), msgspec.json.encode(revisions).decode())
         if any(each.item["embedded"] not in each.vectors for each in new.values()):
             await tx.run(sql("wake_indexer"))
         return len(new)
 
 
-def derive_id(whose: OwnerIds, given: UUID) -> UUID:
+def derive_id(owner: OwnerIds, original: UUID) -> UUID:
     """Derive an id from a given one that cannot be used: with the same timestamp, and the same every time."""
-    digest = hashlib.blake2b(f"{whose.scope} {whose.id} {given}".encode(), digest_size=7).digest()
-    return UUID(bytes=given.bytes[:9] + digest)
+    digest = hashlib.blake2b(f"{owner.scope} {owner.id} {original}".encode(), digest_size=7).digest()
+    return UUID(bytes=original.bytes[:9] + digest)
 
 
 def _owner(line: ExportLine, into: Owner | None) -> Owner:

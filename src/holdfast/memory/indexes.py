@@ -54,23 +54,23 @@ class IndexChanges:
 
 def plan_changes(
     many: Mapping[str, IndexedMemories],
-    kept: Mapping[str, IndexedMemories],
+    retained: Mapping[str, IndexedMemories],
     existing: Mapping[str, bool],
     listed: Mapping[str, IndexedMemories],
 ) -> IndexChanges:
     """Return the changes from the existing to the wanted indexes. All mappings are by index name.
 
-    `many`: libraries that need an index. `kept`: libraries that keep an existing index. `there`: existing indexes, and
-    whether each is valid. `listed`: indexes that searches use. A killed process can leave an index that is invalid or
-    not listed.
+    `many`: libraries that need an index. `retained`: libraries that keep an existing index. `existing`: existing
+    indexes, and whether each is valid. `listed`: indexes that searches use. A killed process can leave an index that is
+    invalid or not listed.
     """
-    whole = {name for name, is_whole in existing.items() if is_whole}
-    stay = whole & (many.keys() | kept.keys())
+    valid = {name for name, is_valid in existing.items() if is_valid}
+    staying = valid & (many.keys() | retained.keys())
     return IndexChanges(
-        unlist=[listed[name] for name in sorted(listed.keys() - stay)],
-        drop=sorted(existing.keys() - stay),
-        make=[many[name] for name in sorted(many.keys() - stay)],
-        list=[many.get(name) or kept[name] for name in sorted((stay | many.keys()) - (listed.keys() & stay))],
+        unlist=[listed[name] for name in sorted(listed.keys() - staying)],
+        drop=sorted(existing.keys() - staying),
+        make=[many[name] for name in sorted(many.keys() - staying)],
+        list=[many.get(name) or retained[name] for name in sorted((staying | many.keys()) - (listed.keys() & staying))],
     )
 
 
@@ -104,20 +104,20 @@ class Indexes(PeriodicJob):
 
     async def _due(self, owner: OwnerConnection) -> IndexChanges:
         # Hysteresis: an index is dropped below half the number at which it is created.
-        kept = {
+        retained = {
             library.index: library
             for row in await owner.all(sql("organizations"), max(1, self._from // 2))
             if (library := IndexedMemories(row["tenant_id"], row["model"], row["dimensions"], row["memories"]))
             and library.dimensions <= LONGEST
         }
-        many = {name: library for name, library in kept.items() if library.memories >= self._from}
+        many = {name: library for name, library in retained.items() if library.memories >= self._from}
         existing = {row["name"]: row["whole"] for row in await owner.all(sql("vector_indexes"))}
         listed = {
             library.index: library
             for row in await owner.all(sql("listed_indexes"))
             if (library := IndexedMemories(row["tenant_id"], row["model"], row["dimensions"]))
         }
-        return plan_changes(many, kept, existing, listed)
+        return plan_changes(many, retained, existing, listed)
 
     async def _apply(self, owner: OwnerConnection, due: IndexChanges) -> None:
         # No parallel workers: they build in shared memory, which is small in many containers.

@@ -37,7 +37,7 @@ from holdfast.memory.owner_counts import OwnerMemories, count_by_owner, list_own
 from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Owners, Scope, check_owner, exact_owner
 from holdfast.memory.previous_turns import draft_texts
 from holdfast.memory.recall import Filters, Hits, Recall
-from holdfast.memory.sweeper import Swept, sweep
+from holdfast.memory.sweeper import SweepResult, sweep
 from holdfast.memory.why_not import WhyNot
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Row, Statements, Transaction
@@ -112,8 +112,8 @@ class Memories:
 
         If a memory with the same `key`, or with the same words in the same place, exists, it is returned instead.
         """
-        given: Mapping[str, Any] = {} if metadata is None else metadata
-        draft = Draft(content, type, importance, ttl, trust, given, source, key, conversation, seq, author, at)
+        metadata_map: Mapping[str, Any] = {} if metadata is None else metadata
+        draft = Draft(content, type, importance, ttl, trust, metadata_map, source, key, conversation, seq, author, at)
         return (await self.remember_many(owner, [draft], tx=tx))[0]
 
     async def remember_many(
@@ -139,8 +139,8 @@ class Memories:
         checked = [(owner, Draft.of(draft)) for owner, draft in given]
         if not checked:
             return []
-        ready = await self._prepare(checked, tx=tx)
-        return await self._store(ready, tx)
+        prepared = await self._prepare(checked, tx=tx)
+        return await self._store(prepared, tx)
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
         """Return a memory, also if it is superseded, expired or buried."""
@@ -270,21 +270,21 @@ class Memories:
         check_moment(at)
         old = await self.get(id, tx=tx)
         draft = Draft(content, old.type, old.importance, None, old.trust, old.metadata, old.source, at=at)
-        ready = await self._prepare([(old.owner, draft)], tx=tx)
+        prepared = await self._prepare([(old.owner, draft)], tx=tx)
 
         async def work(tx: Transaction) -> Memory:
-            now = await self.get(id, tx=tx)
+            current = await self.get(id, tx=tx)
             moment = (
                 await tx.now() if at is None else with_time_zone(at).astimezone(UTC)
             )  # PostgreSQL knows fewer zones
-            successor = None if now.superseded_by is None else await tx.one(sql("get"), now.superseded_by)
-            _check_supersede(now, moment, has_successor=successor is not None)
-            ready.items[0]["valid_from"] = moment
-            [new] = await self._store(ready, tx, trim=False)  # the number of current memories does not grow
-            if new.id == now.id:
+            successor = None if current.superseded_by is None else await tx.one(sql("get"), current.superseded_by)
+            _check_supersede(current, moment, has_successor=successor is not None)
+            prepared.items[0]["valid_from"] = moment
+            [new] = await self._store(prepared, tx, trim=False)  # the number of current memories does not grow
+            if new.id == current.id:
                 raise InvalidInput("the memory already has this content", next="Pass the new content.")
             changes: dict[str, object] = {"valid_to": moment, "superseded_by": new.id}
-            await self._change(id, "supersede", changes, version=version or now.version, tx=tx)
+            await self._change(id, "supersede", changes, version=version or current.version, tx=tx)
             return new
 
         return await work(tx) if tx is not None else await self._database.atomically(work)
@@ -302,7 +302,7 @@ class Memories:
         if not await (await self._database.within(tx)).value(sql("forget"), id):
             raise await self._not_found_error(id, tx)
 
-    async def sweep(self, *, dry_run: bool = False) -> Swept:
+    async def sweep(self, *, dry_run: bool = False) -> SweepResult:
         """Delete expired and faded memories, as the Sweeper does; with `dry_run`, only report them."""
         return await sweep(self._database, self._settings.retention, dry_run=dry_run)
 
@@ -332,24 +332,24 @@ class Memories:
         owners = await self._owners.from_ids([owner_ids(each) for each in rows])
         return [memory_of(each, owner) for each, owner in zip(rows, owners, strict=True)]
 
-    async def _prepare(self, given: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "PreparedMemories":
+    async def _prepare(self, drafts: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "PreparedMemories":
         """Convert drafts to rows and embed them. Stores no memory. Without `tx`, no connection is held meanwhile."""
         ids: dict[ExactOwner, OwnerIds] = {}
         items: list[dict[str, Any]] = []
-        for owner, _ in given:
+        for owner, _ in drafts:
             check_owner(owner)
             if exact_owner(owner) not in ids:
                 ids[exact_owner(owner)] = await self._owners.store_ids(owner, tx=tx)
-        for some in slices(given, length_of, SLICE):
-            read = partial(items_of, some, ids)
-            items += read() if sum(map(length_of, some)) <= LITTLE else await run_in_worker(read)
-        texts = [text_with_author(draft.content, draft.author) for _, draft in given]
+        for batch in slices(drafts, length_of, SLICE):
+            convert = partial(items_of, batch, ids)
+            items += convert() if sum(map(length_of, batch)) <= LITTLE else await run_in_worker(convert)
+        texts = [text_with_author(draft.content, draft.author) for _, draft in drafts]
         if self._settings.embedding.with_previous_turn:
             run = await self._database.within(tx)
-            for owner, whose in ids.items():
-                places = [place for place, (each, _) in enumerate(given) if exact_owner(each) == owner]
-                said = await draft_texts(run, whose, [given[place][1] for place in places])
-                for place, text in zip(places, said, strict=True):
+            for owner, owner_id in ids.items():
+                places = [place for place, (each, _) in enumerate(drafts) if exact_owner(each) == owner]
+                texts_with_previous = await draft_texts(run, owner_id, [drafts[place][1] for place in places])
+                for place, text in zip(places, texts_with_previous, strict=True):
                     texts[place] = text
         vectors = await self._embeddings.vectors(texts, [item["language"] for item in items])
         models: dict[Language, str | None] = {
@@ -363,21 +363,21 @@ class Memories:
         session = timedelta(minutes=self._settings.short_term.ttl_minutes)
         lifetimes = [
             session if draft.ttl is None and owner.scope == "session" else parse_ttl(draft.ttl)
-            for owner, draft in given
+            for owner, draft in drafts
         ]
         encoded = [None if each is None else encode_halfvec(each) for each in vectors]
-        owners = [_with_conversation(owner, ids[exact_owner(owner)]) for owner, _ in given]
+        owners = [_with_conversation(owner, ids[exact_owner(owner)]) for owner, _ in drafts]
         return PreparedMemories(owners, items, lifetimes, encoded)
 
-    async def _store(self, ready: "PreparedMemories", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
+    async def _store(self, prepared: "PreparedMemories", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
         """Store memories, ordered by digest, so that concurrent calls with equal memories do not deadlock."""
-        order = sorted(range(len(ready.items)), key=lambda place: ready.items[place]["digest"])
-        parts = list(slices(order, lambda place: len(ready.items[place]["content"]), SLICE))
+        order = sorted(range(len(prepared.items)), key=lambda place: prepared.items[place]["digest"])
+        parts = list(slices(order, lambda place: len(prepared.items[place]["content"]), SLICE))
 
         async def work(run: Statements) -> dict[int, Memory]:
             stored: dict[int, Memory] = {}
             for part in parts:
-                stored |= await self._store_part(ready, part, run, trim=trim)
+                stored |= await self._store_part(prepared, part, run, trim=trim)
             return stored
 
         if tx is None and len(parts) > 1:
@@ -387,16 +387,16 @@ class Memories:
         return [stored[place] for place in range(len(order))]
 
     async def _store_part(
-        self, ready: "PreparedMemories", order: Sequence[int], run: Statements, *, trim: bool
+        self, prepared: "PreparedMemories", order: Sequence[int], run: Statements, *, trim: bool
     ) -> dict[int, Memory]:
         rows = await run.all(
             sql("remember"),
             self._settings.short_term.max_memories if trim else None,
-            msgspec.json.encode([ready.items[place] for place in order]).decode(),
-            [ready.lifetimes[place] for place in order],
-            [ready.vectors[place] for place in order],
+            msgspec.json.encode([prepared.items[place] for place in order]).decode(),
+            [prepared.lifetimes[place] for place in order],
+            [prepared.vectors[place] for place in order],
         )
-        return {place: memory_of(row, ready.owners[place]) for place, row in zip(order, rows, strict=True)}
+        return {place: memory_of(row, prepared.owners[place]) for place, row in zip(order, rows, strict=True)}
 
     async def _change(
         self,
@@ -409,26 +409,26 @@ class Memories:
         tx: Transaction | None = None,
     ) -> Memory:
         """Change a memory. Digest and vector depend on the read version: if it has changed, compute them again."""
-        depends = content is not None or "type" in changes
+        is_derived = content is not None or "type" in changes
         while True:
             row, model, vector = None, None, None
-            if depends:
+            if is_derived:
                 row = await self._row(id, tx)
                 model, vector = await self._revise(row, changes, content)
             expected = row["version"] if version is None and row is not None else version
-            given = msgspec.json.encode(changes).decode()
+            encoded = msgspec.json.encode(changes).decode()
             try:
-                done = await (await self._database.within(tx)).one(
-                    sql("change"), id, expected, operation, given, model, vector
+                changed = await (await self._database.within(tx)).one(
+                    sql("change"), id, expected, operation, encoded, model, vector
                 )
             except AlreadyExists:
                 raise AlreadyExists("another memory already has this content", next="Delete one of them.") from None
-            if done is None:
+            if changed is None:
                 raise await self._not_found_error(id, tx)
-            if done["id"] is not None:
-                return await self._memory(done, tx)
+            if changed["id"] is not None:
+                return await self._memory(changed, tx)
             if version is not None:
-                raise Conflict(f"the memory {id} has changed", expected=version, current=done["current_version"])
+                raise Conflict(f"the memory {id} has changed", expected=version, current=changed["current_version"])
 
     async def _revise(
         self, row: Row, changes: dict[str, object], content: str | None
@@ -437,13 +437,13 @@ class Memories:
         model, vector = None, None
         if content is not None:
             author = None if row["author"] is None else restore(row["author"])
-            study = partial(analyze, Draft(content).content, author)
-            read = study() if len(content) <= LITTLE else await run_in_worker(study)
+            analyze_content = partial(analyze, Draft(content).content, author)
+            analysis = analyze_content() if len(content) <= LITTLE else await run_in_worker(analyze_content)
             # A vector that includes the previous turn is left to the Indexer, which looks that turn up.
             if not self._settings.embedding.with_previous_turn or row["conversation"] is None:
-                [vector] = await self._embeddings.vectors([text_with_author(content, author)], [read["language"]])
-            model = None if vector is None else self._embeddings.model(read["language"])
-            changes |= read
+                [vector] = await self._embeddings.vectors([text_with_author(content, author)], [analysis["language"]])
+            model = None if vector is None else self._embeddings.model(analysis["language"])
+            changes |= analysis
         changes["digest"] = digest_of(owner_ids(row), {**row, **changes})
         return model, None if vector is None else encode_halfvec(vector)
 

@@ -63,11 +63,11 @@ def memory_of(row: Row, owner: Owner) -> Memory:
         importance=row["importance"],
         trust=row["trust"],
         metadata=row["metadata"],
-        source=_restored(row["source"]),
-        key=_restored(row["key"]),
-        conversation=_restored(row["conversation"]),
+        source=_restore_optional(row["source"]),
+        key=_restore_optional(row["key"]),
+        conversation=_restore_optional(row["conversation"]),
         seq=row["seq"],
-        author=_restored(row["author"]),
+        author=_restore_optional(row["author"]),
         at=row["said_at"],
         created_at=row["created_at"],
         valid_from=row["valid_from"],
@@ -83,7 +83,7 @@ def memory_of(row: Row, owner: Owner) -> Memory:
     )
 
 
-def _restored(text: str | None) -> str | None:
+def _restore_optional(text: str | None) -> str | None:
     return None if text is None else restore(text)
 
 

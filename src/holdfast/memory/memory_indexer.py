@@ -23,9 +23,9 @@ from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language, language_of
-from holdfast.memory.drafts import analyze, digest_of, text_with_author
+from holdfast.memory.drafts import analyze, digest_of
 from holdfast.memory.memory import owner_ids
-from holdfast.memory.previous_turns import stored_texts
+from holdfast.memory.previous_turns import stored_texts, text_of
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Postgres, Row, Statements, Transaction
 from holdfast.postgres.each_tenant import in_turns
@@ -87,7 +87,7 @@ class Indexer(NotifiedJob):
         self._opened_at: datetime | None = None
         self._stored_models: dict[Language, str | None] = {}
         self._wanted: dict[Language, str | None] = {}
-        self._running = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._next_check = -math.inf
         self._left: dict[TenantId, int] = {}
         self._held: set[TenantId] = set()
@@ -106,21 +106,21 @@ class Indexer(NotifiedJob):
 
     async def catch_up(self) -> int:
         """Index all pending memories, tenants in turn, except for tenants that others have leased. Return how many."""
-        async with self._running:
+        async with self._lock:
             self._next_check = time.monotonic() + 0.9 * EVERY
             await self._agree_on_models()
             models = self._models()
-            tenants = await self._unindexed(models)
+            tenants = await self._unindexed_tenants(models)
             self._left = {tenant: await self._count(tenant) for tenant in tenants}
             self._refused = {tenant: self._refused[tenant] for tenant in tenants if tenant in self._refused}
             return await self._index_all(tenants)
 
-    async def _read_all(self) -> int:
+    async def _index_unread(self) -> int:
         """Index only memories that were inserted by plain SQL and not read yet. Return how many."""
-        async with self._running:
-            return await self._index_all(await self._unindexed({}), embed=False)
+        async with self._lock:
+            return await self._index_all(await self._unindexed_tenants({}), embed=False)
 
-    async def _unindexed(self, models: Mapping[Language, str | None]) -> list[TenantId]:
+    async def _unindexed_tenants(self, models: Mapping[Language, str | None]) -> list[TenantId]:
         found = await self._postgres.system.all(sql("unindexed_tenants"), list(models), list(models.values()))
         return [row["id"] for row in found]
 
@@ -134,31 +134,31 @@ class Indexer(NotifiedJob):
 
     async def step(self) -> float:
         """Index what is pending."""
-        self._embeddings.arrived.clear()
+        self._embeddings.model_available.clear()
         # Without a model, missing vectors cannot be computed. They are only counted, once in a while.
         if self._can_embed() or time.monotonic() >= self._next_check:
             await self.catch_up()
         else:
-            await self._read_all()
+            await self._index_unread()
         return self._next
 
-    def wakes(self) -> Sequence[asyncio.Event]:
+    def wake_events(self) -> Sequence[asyncio.Event]:
         """Return the event of a model that becomes available."""
-        return [self._embeddings.arrived]
+        return [self._embeddings.model_available]
 
     async def _agree_on_models(self) -> None:
         """Store the models of this process, if they are new or changed, and read which models are wanted."""
         system = self._postgres.system
         self._opened_at = self._opened_at or await system.now()
-        ours: dict[Language, str | None] = {language: self._embeddings.model(language) for language in LANGUAGES}
-        if ours != self._stored_models:
-            await system.run(sql("store_wanted_models"), list(ours), list(ours.values()), self._opened_at)
-            self._stored_models = ours
+        own_models: dict[Language, str | None] = {language: self._embeddings.model(language) for language in LANGUAGES}
+        if own_models != self._stored_models:
+            await system.run(sql("store_wanted_models"), list(own_models), list(own_models.values()), self._opened_at)
+            self._stored_models = own_models
         self._wanted = {row["language"]: row["model"] for row in await system.all(sql("wanted_models"))}
 
     async def _index_batch(self, tenant: TenantId, *, embed: bool) -> int:
         """Index a batch of a tenant's memories. Return how many are settled; 0 if there is nothing left to do."""
-        database, some = self._postgres.tenant(tenant), 0
+        database, settled = self._postgres.tenant(tenant), 0
         is_first = tenant not in self._held
         self._held.add(tenant)
         try:
@@ -168,12 +168,12 @@ class Indexer(NotifiedJob):
                 return 0
             if is_first:
                 await self._forget_refusals(tenant)
-            some = await self._step(tenant, embed=embed)
-            self._left[tenant] = max(0, self.left(tenant) - some) if some else await self._count(tenant)
+            settled = await self._step(tenant, embed=embed)
+            self._left[tenant] = max(0, self.left(tenant) - settled) if settled else await self._count(tenant)
         finally:
-            if not some and tenant in self._held:
+            if not settled and tenant in self._held:
                 await self._release(tenant)
-        return some
+        return settled
 
     async def _release(self, tenant: TenantId) -> None:
         self._held.discard(tenant)
@@ -185,11 +185,11 @@ class Indexer(NotifiedJob):
         rows = await database.all(sql("unanalyzed"), TOGETHER)
         if rows:
             items: dict[UUID, dict[str, Any]] = {}
-            for some in slices(rows, lambda row: len(row["content"]), SLICE):
-                items |= await run_in_worker(partial(_read_all, some))
+            for batch in slices(rows, lambda row: len(row["content"]), SLICE):
+                items |= await run_in_worker(partial(_analyze_all, batch))
             return await self._index(tenant, items, rows)
         for language, model in self._models().items() if embed else ():
-            rows = await database.all(sql("unembedded"), language, model, self._postponed(tenant), TOGETHER)
+            rows = await database.all(sql("unembedded"), language, model, self._postponed_ids(tenant), TOGETHER)
             settled = await self._index(tenant, {row["id"]: _identity(row) for row in rows}, rows)
             if settled:
                 return settled
@@ -219,7 +219,7 @@ class Indexer(NotifiedJob):
         self, database: Database, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]
     ) -> list[IndexResult]:
         texts = await self._texts(database, rows)
-        languages: list[Language] = [language_of(_text_of(row)) for row in rows]
+        languages: list[Language] = [language_of(text_of(row)) for row in rows]
         vectors = await self._embeddings.vectors(texts, languages)
         results: list[IndexResult] = []
         for row, text, language, vector in zip(rows, texts, languages, vectors, strict=True):
@@ -250,7 +250,7 @@ class Indexer(NotifiedJob):
     async def _texts(self, run: Statements, rows: Sequence[Row]) -> list[str]:
         if self._settings.embedding.with_previous_turn:
             return await stored_texts(run, rows)
-        return [_text_of(row) for row in rows]
+        return [text_of(row) for row in rows]
 
     async def _trim(self, tx: Transaction, rows: Sequence[Row]) -> None:
         for owner in sorted({row["owner"] for row in rows if row["scope"] == "session"}):
@@ -267,10 +267,12 @@ class Indexer(NotifiedJob):
 
     def _models(self) -> dict[Language, str | None]:
         """Return the model of each language that has one. None if another is wanted: then no vector is replaced."""
-        ours: dict[Language, str] = {
+        own_models: dict[Language, str] = {
             language: model for language in LANGUAGES if (model := self._embeddings.model(language))
         }
-        return {language: model if self._wanted.get(language) == model else None for language, model in ours.items()}
+        return {
+            language: model if self._wanted.get(language) == model else None for language, model in own_models.items()
+        }
 
     def _refuse(self, tenant: TenantId, row: Row, model: str) -> None:
         refused = self._refused.setdefault(tenant, {})
@@ -291,7 +293,7 @@ class Indexer(NotifiedJob):
                 row["id"]: refused[row["id"]] for row in rows if refused[row["id"]].version == row["version"]
             }
 
-    def _postponed(self, tenant: TenantId) -> list[UUID]:
+    def _postponed_ids(self, tenant: TenantId) -> list[UUID]:
         now = time.monotonic()
         return [id for id, refusal in self._refused.get(tenant, {}).items() if refusal.until > now]
 
@@ -305,17 +307,12 @@ def _has_changes(results: IndexResult) -> bool:
     return "terms" in results.item or results.item["language"] != results.row["language"]
 
 
-def _read_all(rows: Sequence[Row]) -> dict[UUID, dict[str, Any]]:
-    return {row["id"]: _read(row) for row in rows}
+def _analyze_all(rows: Sequence[Row]) -> dict[UUID, dict[str, Any]]:
+    return {row["id"]: _analyze_row(row) for row in rows}
 
 
-def _read(row: Row) -> dict[str, Any]:
+def _analyze_row(row: Row) -> dict[str, Any]:
     """Analyze a memory inserted by plain SQL: return its terms, language and digest."""
     author = None if row["author"] is None else restore(row["author"])
-    read = analyze(restore(row["content"]), author)
-    return {**read, **_identity(row), "digest": digest_of(owner_ids(row), dict(row))}
-
-
-def _text_of(row: Row) -> str:
-    author = row["author"]
-    return text_with_author(restore(row["content"]), None if author is None else restore(author))
+    analysis = analyze(restore(row["content"]), author)
+    return {**analysis, **_identity(row), "digest": digest_of(owner_ids(row), dict(row))}

@@ -34,8 +34,8 @@ async def count_by_owner(
     database: Database, owners: Owners, scope: Scope, names: Sequence[str | Owner]
 ) -> list[OwnerMemories]:
     """Return the holdings of these owners of a scope, in their order, without owners that have no memories."""
-    named = [Owner(scope, each) if isinstance(each, str) else each for each in names]
-    ids = {(await owners.find_ids(each)).id: each.name for each in named}
+    with_scope = [Owner(scope, each) if isinstance(each, str) else each for each in names]
+    ids = {(await owners.find_ids(each)).id: each.name for each in with_scope}
     counts = await _counts(database, owners, scope, [*ids])
     return [replace(count, owner=replace(count.owner, name=ids[id])) for id, count in counts]
 
@@ -48,8 +48,8 @@ async def list_owners(
         before, _ = read_cursor(cursor)
         rows = await database.all(sql("newest_sessions"), before, limit + 1)
     else:
-        behind = FIRST if cursor is None else read_cursor(cursor)[0]
-        rows = await database.all(sql("owners"), scope, behind, limit + 1)
+        after = FIRST if cursor is None else read_cursor(cursor)[0]
+        rows = await database.all(sql("owners"), scope, after, limit + 1)
     counts = await _counts(database, owners, scope, [row["owner"] for row in rows[:limit]])
     return Page([count for _, count in counts], write_cursor(rows[limit - 1]["place"]) if len(rows) > limit else None)
 
@@ -58,8 +58,8 @@ async def _counts(
     database: Database, owners: Owners, scope: Scope, ids: Sequence[UUID]
 ) -> list[tuple[UUID, OwnerMemories]]:
     rows = await database.all(sql("count_by_owner"), scope, ids, COUNTED)
-    named = await owners.from_ids([owner_ids(row) for row in rows])
+    resolved = await owners.from_ids([owner_ids(row) for row in rows])
     return [
         (row["owner"], OwnerMemories(owner, row["memories"], row["newest"]))
-        for row, owner in zip(rows, named, strict=True)
+        for row, owner in zip(rows, resolved, strict=True)
     ]

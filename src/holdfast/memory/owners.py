@@ -114,8 +114,8 @@ class Owners:
     async def find_ids(self, owner: Owner) -> OwnerIds:
         """Return the ids of an owner for reading. Nothing is stored."""
         check_owner(owner)
-        only = owner.agent if owner.scope in ("user", "session") else None
-        agent_id = None if only is None else await self._identities.find_id("agent", only)
+        agent_name = owner.agent if owner.scope in ("user", "session") else None
+        agent_id = None if agent_name is None else await self._identities.find_id("agent", agent_name)
         if owner.scope == "organization":
             return OwnerIds(owner.scope, await self._identities.tenant(), agent_id, None)
         if owner.scope == "session":
@@ -126,17 +126,17 @@ class Owners:
         """Return the ids of an owner for writing. Stores its names, and creates the conversation of a new session."""
         check_owner(owner)
 
-        async def known(kind: Kind, name: str | None) -> UUID | None:
+        async def id_of(kind: Kind, name: str | None) -> UUID | None:
             return None if name is None else await self._identities.id(kind, name, tx=tx)
 
         match owner.scope:
             case "organization":
-                whose = await self._identities.tenant()
+                owner_id = await self._identities.tenant()
             case "session":
-                whose = await self._session(owner, tx)
+                owner_id = await self._session(owner, tx)
             case _:
-                whose = await self._identities.id(owner.scope, owner.name, tx=tx)
-        return OwnerIds(owner.scope, whose, await known("agent", owner.agent), await known("user", owner.user))
+                owner_id = await self._identities.id(owner.scope, owner.name, tx=tx)
+        return OwnerIds(owner.scope, owner_id, await id_of("agent", owner.agent), await id_of("user", owner.user))
 
     async def owner(self, ids: OwnerIds, *, tx: Transaction | None = None) -> Owner:
         """Return the owner with these ids."""
@@ -146,12 +146,12 @@ class Owners:
         """Return the owners with these ids. One statement per kind looks up the names."""
         wanted: defaultdict[Kind, set[UUID]] = defaultdict(set)
         for ids in all_ids:
-            for kind, id in _named_by_id(ids):
+            for kind, id in _ids_by_kind(ids):
                 wanted[kind].add(id)
         sessions = await self._session_names(wanted.pop("session", set()), tx)
         names: dict[tuple[Kind, UUID | None], str] = {}
-        for kind, sought in wanted.items():
-            found = await self._identities.names(kind, sought, tx=tx)
+        for kind, kind_ids in wanted.items():
+            found = await self._identities.names(kind, kind_ids, tx=tx)
             names |= {(kind, id): name for id, name in found.items()}
         owners: list[Owner] = []
         for ids in all_ids:
@@ -171,8 +171,8 @@ class Owners:
         run = await self._database.within(tx)
         name = store(owner.name)
         if owner.user is not None:
-            who = await self._identities.find_id("user", owner.user)
-            return await run.value(sql("session_of_user"), name, who)
+            user_id = await self._identities.find_id("user", owner.user)
+            return await run.value(sql("session_of_user"), name, user_id)
         rows = await run.all(sql("sessions_by_name"), name)
         if len(rows) > 1:
             raise Conflict(
@@ -197,12 +197,12 @@ class Owners:
         return id
 
     async def _begin(self, owner: Owner, tx: Transaction | None) -> None:
-        who, other, user = None, None, None
+        user_id, other, user = None, None, None
         if owner.user is not None:
-            who, user = await self._identities.id("user", owner.user, tx=tx), stored_name("user", owner.user)
+            user_id, user = await self._identities.id("user", owner.user, tx=tx), stored_name("user", owner.user)
             other = stored_name("session", qualified_name(APP, owner.user, owner.name))
         run = await self._database.within(tx)
-        await run.run(sql("begin_session"), uuid7(), stored_name("session", owner.name), other, APP, who, user)
+        await run.run(sql("begin_session"), uuid7(), stored_name("session", owner.name), other, APP, user_id, user)
 
     async def _session_names(self, ids: Collection[UUID], tx: Transaction | None) -> "dict[UUID, SessionName]":
         missing = [id for id in ids if id not in self._sessions]
@@ -218,7 +218,7 @@ class Owners:
         return found
 
 
-def _named_by_id(ids: OwnerIds) -> list[tuple[Kind, UUID]]:
+def _ids_by_kind(ids: OwnerIds) -> list[tuple[Kind, UUID]]:
     found: list[tuple[Kind, UUID | None]] = [("agent", ids.agent), ("user", ids.user)]
     if ids.scope != "organization":
         found.append((ids.scope, ids.id))

@@ -23,24 +23,24 @@ async def draft_texts(run: Statements, ids: OwnerIds, drafts: Sequence[Draft]) -
     placed = [(n, store(d.conversation), d.seq) for n, d in enumerate(drafts) if d.conversation and d.seq is not None]
     columns = [list(column) for column in zip(*placed, strict=True)] or [[], [], []]
     rows = await run.all(sql("previous_turns"), ids.scope, ids.id, *columns)
-    before: dict[int, tuple[int, str]] = {row["place"]: (row["seq"], _spoken(row)) for row in rows}
+    previous: dict[int, tuple[int, str]] = {row["place"]: (row["seq"], text_of(row)) for row in rows}
     conversations: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for n, conversation, seq in placed:
         conversations[conversation].append((seq, n))
     for turns in conversations.values():
         turns.sort()
         for (earlier, m), (later, n) in pairwise(turns):
-            if earlier < later and (n not in before or before[n][0] < earlier):
-                before[n] = earlier, text_with_author(drafts[m].content, drafts[m].author)
+            if earlier < later and (n not in previous or previous[n][0] < earlier):
+                previous[n] = earlier, text_with_author(drafts[m].content, drafts[m].author)
     return [
-        with_previous_turn(text_with_author(draft.content, draft.author), before[n][1] if n in before else None)
+        with_previous_turn(text_with_author(draft.content, draft.author), previous[n][1] if n in previous else None)
         for n, draft in enumerate(drafts)
     ]
 
 
 async def stored_texts(run: Statements, rows: Sequence[Row]) -> list[str]:
     """Return the texts to embed for stored memories: each with its previous turn."""
-    before: dict[int, str] = {}
+    previous: dict[int, str] = {}
     owners: defaultdict[tuple[str, UUID], list[int]] = defaultdict(list)
     for n, row in enumerate(rows):
         if row["conversation"] is not None and row["seq"] is not None:
@@ -48,10 +48,11 @@ async def stored_texts(run: Statements, rows: Sequence[Row]) -> list[str]:
     for (scope, owner), places in owners.items():
         conversations, seqs = [rows[n]["conversation"] for n in places], [rows[n]["seq"] for n in places]
         found = await run.all(sql("previous_turns"), scope, owner, places, conversations, seqs)
-        before |= {row["place"]: _spoken(row) for row in found}
-    return [with_previous_turn(_spoken(row), before.get(n)) for n, row in enumerate(rows)]
+        previous |= {row["place"]: text_of(row) for row in found}
+    return [with_previous_turn(text_of(row), previous.get(n)) for n, row in enumerate(rows)]
 
 
-def _spoken(row: Row) -> str:
+def text_of(row: Row) -> str:
+    """Return the text of a stored memory, with its author."""
     author = row["author"]
     return text_with_author(restore(row["content"]), None if author is None else restore(author))

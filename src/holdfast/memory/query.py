@@ -11,7 +11,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.words import names, terms
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language, language_of
-from holdfast.memory.dates import DateNamed, find_dates
+from holdfast.memory.dates import DateSpan, find_dates
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
@@ -58,7 +58,7 @@ class PreparedQuery:
     parts: tuple[str, ...]  # the whole query, then its sentences
     vectors: Mapping[str, Sequence[bytes]]  # the vectors of the parts, by each available model
     unrelated: Mapping[str, float]  # the cosine that each model gives to unrelated texts
-    dates: Sequence[DateNamed]
+    dates: Sequence[DateSpan]
     reduced: str  # why the model of its language gave no vector; empty if it did
 
     def arguments(self) -> tuple[object, ...]:
@@ -75,10 +75,10 @@ class PreparedQuery:
             names(self.text[:READ]),
             is_first_person(self.text),
             asks_when(self.text),
-            [named.first for named in self.dates],
-            [named.last for named in self.dates],
-            [named.yearly for named in self.dates],
-            [named.fade for named in self.dates],
+            [span.first for span in self.dates],
+            [span.last for span in self.dates],
+            [span.yearly for span in self.dates],
+            [span.fade for span in self.dates],
         )
 
 
@@ -96,7 +96,7 @@ class QueryPreparer:
 
     async def prepare(self, question: str, asker: Hashable) -> PreparedQuery:
         """Prepare a query. Each `asker` has separate cache entries for query vectors."""
-        _check(question)
+        _check_question(question)
         parts = (question, *sentences_of(question))
         language = language_of(question)
         own = self._embeddings.model(language)
@@ -106,7 +106,9 @@ class QueryPreparer:
             if model is not None and found is not None:
                 vectors[model] = found
         unrelated = {model: self._embeddings.unrelated(model) for model in vectors}
-        return PreparedQuery(question, parts, vectors, unrelated, await self._dates(question), self._lack(own, vectors))
+        return PreparedQuery(
+            question, parts, vectors, unrelated, await self._dates(question), self._degraded_reason(own, vectors)
+        )
 
     async def _vectors(self, parts: Sequence[str], model: str, asker: Hashable) -> list[bytes] | None:
         """Return the vectors of all parts, or None. Does not try the sentences if the whole query gets no vector."""
@@ -126,20 +128,20 @@ class QueryPreparer:
             model for of, model in self._models if of == language and model != own and self._embeddings.ready(model)
         ]
 
-    async def _dates(self, question: str) -> list[DateNamed]:
+    async def _dates(self, question: str) -> list[DateSpan]:
         """Return the dates in a query. Reads the database clock only if the query seems to have one."""
         if not find_dates(question, datetime.now(UTC)):
             return []
         return find_dates(question, await self._database.now())
 
-    def _lack(self, own: str | None, vectors: Mapping[str, object]) -> str:
+    def _degraded_reason(self, own: str | None, vectors: Mapping[str, object]) -> str:
         if own is None or own in vectors:
             return ""
         state, why = self._embeddings.state
         return why if state == "reduced" else f"{own} returned no vector for this query"
 
 
-def _check(question: object) -> None:
+def _check_question(question: object) -> None:
     if not isinstance(question, str) or not question.strip():
         raise InvalidInput("the query is empty", next="Pass the text to search for.")
     if len(question) > MAX_QUESTION:

@@ -49,8 +49,8 @@ class ScoreParts:
     @property
     def total(self) -> float:
         """The sum of the parts: the score."""
-        said = self.vector + self.words + self.neighbours + self.conversation + self.author + self.date
-        return said + self.recency + self.importance + self.trust + self.graph
+        relevance = self.vector + self.words + self.neighbours + self.conversation + self.author + self.date
+        return relevance + self.recency + self.importance + self.trust + self.graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +144,23 @@ class Recall:
         owners += [of_session] if of_session is not None else []
         owners += [user(user_name)] if user_name is not None else []
         owners += [agent(agent_name)] if agent_name is not None else []
-        sought = [(each, await self._owners.find_ids(each), check_limit(wanted[each.scope])) for each in owners]
-        rows, reduced = await self._rows([each for each in sought if each[2] > 0], query, filters)
-        whose = {(ids.scope, ids.id): each for each, ids, _ in sought}
+        searched = [(each, await self._owners.find_ids(each), check_limit(wanted[each.scope])) for each in owners]
+        rows, reduced = await self._rows([each for each in searched if each[2] > 0], query, filters)
+        owners_by_id = {(ids.scope, ids.id): each for each, ids, _ in searched}
         places = {each.scope: place for place, each in enumerate(owners)}
         rows.sort(key=lambda row: (-row["score"], places[row["scope"]]))
-        return await self._hits(rows, reduced, whose, explain=explain)
+        return await self._hits(rows, reduced, owners_by_id, explain=explain)
 
     async def why_not(self, memory: Memory, owner: Owner, query: str, filters: Filters, *, limit: int) -> WhyNot:
         """Explain why a memory is not among the first `limit` results of a search, or that it is."""
         check_limit(limit)
         now, ids = await self._database.now(), await self._owners.find_ids(owner)
         moment = now if filters.as_of is None else with_time_zone(filters.as_of)
-        absent = None if await self._owns(ids, memory.owner) else WhyNot("scope", "it belongs to another owner")
-        absent = absent or explain_hidden(memory, moment=moment, now=now, settings=self._settings.retention)
-        absent = absent or await self._filtered(memory, filters)
-        if absent is not None:
-            return absent
+        reason = None if await self._owns(ids, memory.owner) else WhyNot("scope", "it belongs to another owner")
+        reason = reason or explain_hidden(memory, moment=moment, now=now, settings=self._settings.retention)
+        reason = reason or await self._excluding_filter(memory, filters)
+        if reason is not None:
+            return reason
         rows, _ = await self._rows([(owner, ids, EVERYTHING)], query, filters, pool=limit)
         rank, row = next(((n, row) for n, row in enumerate(rows, 1) if row["id"] == memory.id), (None, None))
         score = None if row is None else row["score"]
@@ -176,23 +176,23 @@ class Recall:
         )
         return WhyNot("below the cut", where + cut, rank, score)
 
-    async def _owns(self, sought: OwnerIds, owner: Owner) -> bool:
-        """Whether a search with the ids `sought` covers the memories of `owner`."""
+    async def _owns(self, searched: OwnerIds, owner: Owner) -> bool:
+        """Whether a search with the ids `searched` covers the memories of `owner`."""
         ids = await self._owners.find_ids(owner)
-        return (ids.scope, ids.id) == (sought.scope, sought.id) and sought.agent in (None, ids.agent)
+        return (ids.scope, ids.id) == (searched.scope, searched.id) and searched.agent in (None, ids.agent)
 
-    async def _filtered(self, memory: Memory, filters: Filters) -> WhyNot | None:
+    async def _excluding_filter(self, memory: Memory, filters: Filters) -> WhyNot | None:
         """Return which filter excludes a memory; None if none does."""
         least = self._least_importance(memory.owner.scope, filters)
-        said = memory.at or memory.created_at
+        moment = memory.at or memory.created_at
         if memory.importance < least:
             return WhyNot("filtered", f"its importance is {memory.importance}, below the minimum {least}")
         if filters.types is not None and memory.type not in filters.types:
             return WhyNot("filtered", f"its type is {memory.type}")
-        if filters.since is not None and said < with_time_zone(filters.since):
-            return WhyNot("filtered", f"its time {said:%Y-%m-%d %H:%M} is before the requested period")
-        if filters.until is not None and said >= with_time_zone(filters.until):
-            return WhyNot("filtered", f"its time {said:%Y-%m-%d %H:%M} is after the requested period")
+        if filters.since is not None and moment < with_time_zone(filters.since):
+            return WhyNot("filtered", f"its time {moment:%Y-%m-%d %H:%M} is before the requested period")
+        if filters.until is not None and moment >= with_time_zone(filters.until):
+            return WhyNot("filtered", f"its time {moment:%Y-%m-%d %H:%M} is after the requested period")
         if filters.where and not await self._database.value(sql("matches_metadata"), memory.id, dict(filters.where)):
             return WhyNot("filtered", "its metadata does not match the filter")
         return None
@@ -204,20 +204,20 @@ class Recall:
         return 0.0 if scope == "session" else self._settings.long_term.min_importance
 
     async def _rows(
-        self, sought: Sequence[tuple[Owner, OwnerIds, int]], query: str, filters: Filters, *, pool: int = 0
+        self, searched: Sequence[tuple[Owner, OwnerIds, int]], query: str, filters: Filters, *, pool: int = 0
     ) -> tuple[list[Row], str]:
-        prepared = await self._queries.prepare(query, tuple(ids.id for _, ids, _ in sought))
+        prepared = await self._queries.prepare(query, tuple(ids.id for _, ids, _ in searched))
         settings = self._settings
         async with self._places.hold():
             rows = await self._database.all(
                 sql("search"),
-                [ids.scope for _, ids, _ in sought],
-                [ids.id for _, ids, _ in sought],
-                [ids.agent for _, ids, _ in sought],
-                [limit for _, _, limit in sought],
-                [self._least_importance(ids.scope, filters) for _, ids, _ in sought],
+                [ids.scope for _, ids, _ in searched],
+                [ids.id for _, ids, _ in searched],
+                [ids.agent for _, ids, _ in searched],
+                [limit for _, _, limit in searched],
+                [self._least_importance(ids.scope, filters) for _, ids, _ in searched],
                 *prepared.arguments(),
-                weights(settings, pool or max((limit for _, _, limit in sought), default=0)),
+                weights(settings, pool or max((limit for _, _, limit in searched), default=0)),
                 settings.retention.half_life_days,
                 settings.retention.faded_below,
                 *filters.arguments(),
@@ -225,17 +225,17 @@ class Recall:
         return rows, prepared.reduced
 
     async def _hits(
-        self, rows: Sequence[Row], reduced: str, whose: Mapping[tuple[str, UUID], Owner], *, explain: bool
+        self, rows: Sequence[Row], reduced: str, owners_by_id: Mapping[tuple[str, UUID], Owner], *, explain: bool
     ) -> Hits:
         hits = Hits()
         hits.reduced = reduced
         ids = [owner_ids(row) if row["agent_id"] or row["user_id"] else None for row in rows]
         others = [each for each in dict.fromkeys(ids) if each is not None]
-        named = dict(zip(others, await self._owners.from_ids(others), strict=True))
+        other_owners = dict(zip(others, await self._owners.from_ids(others), strict=True))
         for number, (row, others_ids) in enumerate(zip(rows, ids, strict=True), 1):
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)  # let other tasks run
-            owner = whose[row["scope"], row["owner"]] if others_ids is None else named[others_ids]
+            owner = owners_by_id[row["scope"], row["owner"]] if others_ids is None else other_owners[others_ids]
             parts = ScoreParts(*row["parts"])
             hits.append(Hit(memory_of(row, owner), parts.total, parts if explain else None))
         self._usage.note(self._database, [hit.memory.id for hit in hits])

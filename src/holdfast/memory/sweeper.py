@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """The result of a sweep or a dry run: counts by scope and reason, and some of the ids."""
 
     counts: dict[tuple[Scope, Reason], int]
@@ -60,23 +60,23 @@ class Fading:
         return timedelta(days=days) if days < LONGEST.days else None
 
 
-async def sweep(database: Database, settings: RetentionSettings, *, dry_run: bool = False) -> Swept:
+async def sweep(database: Database, settings: RetentionSettings, *, dry_run: bool = False) -> SweepResult:
     """Delete expired and faded memories of a tenant; with `dry_run`, only report them."""
     fading = Fading.by(settings)
     counts: Counter[tuple[Scope, Reason]] = Counter()
     ids: list[UUID] = []
     for reason in ("expired", "faded"):
         while True:
-            rows = await _exceeding(database, reason, fading, SHOWN if dry_run else TOGETHER)
-            gone = await (_count(database, reason, fading) if dry_run else _delete(database, rows, reason, fading))
-            counts.update({(scope, reason): count for scope, count in gone.items()})
+            rows = await _find_removable(database, reason, fading, SHOWN if dry_run else TOGETHER)
+            removed = await (_count(database, reason, fading) if dry_run else _delete(database, rows, reason, fading))
+            counts.update({(scope, reason): count for scope, count in removed.items()})
             ids += [row["id"] for row in rows[: SHOWN - len(ids)]]
-            if dry_run or len(rows) < TOGETHER or not gone.total():
+            if dry_run or len(rows) < TOGETHER or not removed.total():
                 break
-    return Swept(dict(counts), ids)
+    return SweepResult(dict(counts), ids)
 
 
-async def _exceeding(database: Database, reason: Reason, fading: Fading, limit: int) -> list[Row]:
+async def _find_removable(database: Database, reason: Reason, fading: Fading, limit: int) -> list[Row]:
     if reason == "expired":
         return await database.all(sql("expired"), limit)
     if fading.shortest is None:
@@ -99,8 +99,8 @@ async def _delete(database: Database, rows: Sequence[Row], reason: Reason, fadin
         owners[row["scope"], row["owner"]].append(row["id"])
     deleted: Counter[Scope] = Counter()
     for (scope, owner), ids in sorted(owners.items()):
-        again = reason, fading.half_life_days, fading.halvings
-        deleted[scope] += await database.value(sql("sweep"), scope, owner, ids, *again)
+        criteria = reason, fading.half_life_days, fading.halvings
+        deleted[scope] += await database.value(sql("sweep"), scope, owner, ids, *criteria)
     return deleted
 
 
@@ -118,14 +118,14 @@ class Sweeper(PeriodicJob):
         system = self._postgres.system
         shortest = Fading.by(self._settings).shortest or LONGEST
         tenants = await system.all(sql("tenants_to_sweep"), shortest)
-        swept = await for_each_tenant(self._postgres, tenants, self._sweep, name="sweep of memories")
+        count = await for_each_tenant(self._postgres, tenants, self._sweep, name="sweep of memories")
         await in_batches(lambda: system.run(sql("forget_tombstones"), TOMBSTONES, TOGETHER), TOGETHER)
-        return swept
+        return count
 
     async def step(self) -> None:
         """Sweep."""
-        if swept := await self.sweep():
-            log.info("deleted %d expired or faded memories", swept)
+        if count := await self.sweep():
+            log.info("deleted %d expired or faded memories", count)
 
     async def _sweep(self, database: Database) -> int:
         return (await sweep(database, self._settings)).total

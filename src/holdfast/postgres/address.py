@@ -14,9 +14,9 @@ AVOIDED = 60.0  # seconds for which a failed host comes last
 def login_of(url: str) -> tuple[str | None, str | None]:
     """Return the user and the password of a URL, from the part before the host or from the parameters."""
     parts = urlsplit(url)
-    given = parse_qs(parts.query)
-    user = unquote(parts.username or "") or given.get("user", [""])[-1]
-    password = unquote(parts.password or "") or given.get("password", [""])[-1]
+    parameters = parse_qs(parts.query)
+    user = unquote(parts.username or "") or parameters.get("user", [""])[-1]
+    password = unquote(parts.password or "") or parameters.get("password", [""])[-1]
     return user or None, password or None
 
 
@@ -25,21 +25,25 @@ def with_login(url: str, user: str | None, password: str | None, **parameters: s
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2]
     login = quote(user or "", safe="") + (":" + quote(password, safe="") if password else "")
-    given = {name: values[-1] for name, values in parse_qs(parts.query).items() if name not in ("user", "password")}
-    query = urlencode({**given, **parameters}, quote_via=quote, safe="/")
+    own_parameters = {
+        name: values[-1] for name, values in parse_qs(parts.query).items() if name not in ("user", "password")
+    }
+    query = urlencode({**own_parameters, **parameters}, quote_via=quote, safe="/")
     return urlunsplit((parts.scheme, f"{login}@{place}" if login else place, parts.path, query, ""))
 
 
 def place_of(url: str) -> str:
     """Return the database of a URL, without the login: `host:port/database`."""
     parts = urlsplit(url)
-    given = parse_qs(parts.query)
+    parameters = parse_qs(parts.query)
     hosts = (
-        given["host"][-1].split(",") if "host" in given else (parts.netloc.rpartition("@")[2] or "localhost").split(",")
+        parameters["host"][-1].split(",")
+        if "host" in parameters
+        else (parts.netloc.rpartition("@")[2] or "localhost").split(",")
     )
-    ports = given["port"][-1].split(",") if "port" in given else []
+    ports = parameters["port"][-1].split(",") if "port" in parameters else []
     places = [host if ":" in host.rpartition("]")[2] else f"{host}:{_nth(ports, n)}" for n, host in enumerate(hosts)]
-    database = unquote(parts.path.lstrip("/")) or given.get("dbname", [""])[-1] or login_of(url)[0] or ""
+    database = unquote(parts.path.lstrip("/")) or parameters.get("dbname", [""])[-1] or login_of(url)[0] or ""
     return f"{','.join(places).lower()}/{database}"
 
 
@@ -94,11 +98,13 @@ def hosts_of(url: str) -> Hosts:
     if "," in place:
         lead = f"{login}@" if login else ""
         return Hosts([urlunsplit(parts._replace(netloc=lead + host)) for host in place.split(",")])
-    given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    if "," not in given.get("host", ""):
+    parameters = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    if "," not in parameters.get("host", ""):
         return Hosts([url])
-    hosts, ports = given["host"].split(","), given.get("port", "").split(",")
+    hosts, ports = parameters["host"].split(","), parameters.get("port", "").split(",")
     only = ports[0] if len(ports) == 1 else ""  # a single port is for all hosts
-    each = [{**given, "host": host, "port": port} for host, port in zip_longest(hosts, ports, fillvalue=only) if host]
+    each = [
+        {**parameters, "host": host, "port": port} for host, port in zip_longest(hosts, ports, fillvalue=only) if host
+    ]
     queries = [urlencode({name: value for name, value in one.items() if value}) for one in each]
     return Hosts([f"{url.partition('?')[0]}?{query}" for query in queries])

@@ -27,7 +27,7 @@ sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """The result of a restore."""
 
     tables: int
@@ -43,8 +43,8 @@ async def backup(url: str, file: Path, progress: Progress, *, finish: Callable[[
     options = ["--format=custom", "--enable-row-security", "--schema=public", "--schema=holdfast", "--extension=vector"]
     try:
         draft.touch(mode=0o600)  # it contains the rows of all tenants
-        tell = _tables(progress, "dumping contents of table ")
-        await _run_program("pg_dump", [*options, "--verbose", f"--file={draft}"], url, tell)
+        on_line = _table_reporter(progress, "dumping contents of table ")
+        await _run_program("pg_dump", [*options, "--verbose", f"--file={draft}"], url, on_line)
         if finish is not None:
             finish(draft)
         with draft.open("rb") as written:
@@ -59,7 +59,7 @@ async def backup(url: str, file: Path, progress: Progress, *, finish: Callable[[
     return file.stat().st_size
 
 
-async def restore(url: str, options: Options, file: Path, progress: Progress) -> Restored:
+async def restore(url: str, options: Options, file: Path, progress: Progress) -> RestoreResult:
     """Restore a backup into an empty database, all or nothing, and migrate it to this program's schema."""
     if not file.is_file():
         raise NotFound(f"the file {file} does not exist", next="Name a file that `holdfast db backup` has written.")
@@ -75,25 +75,25 @@ async def restore(url: str, options: Options, file: Path, progress: Progress) ->
             contents.write("\n".join(await _contents(file)))
             contents.flush()
             arguments = ["--no-owner", "--exit-on-error", "--single-transaction", f"--use-list={contents.name}"]
-            tell = _tables(progress, "processing data for table ")
-            await _run_program("pg_restore", [*arguments, "--verbose", str(file)], url, tell)
+            on_line = _table_reporter(progress, "processing data for table ")
+            await _run_program("pg_restore", [*arguments, "--verbose", str(file)], url, on_line)
         await migrate(owner)
         await set_definer_owner(owner)  # the role that restores owns everything else
         names = [row["name"] for row in await owner.all(sql("tables"))]
         rows = sum([await owner.value(f"select count(*) from {name}") for name in names])  # noqa: S608 - the catalogue's names, quoted
-    return Restored(len(names), rows)
+    return RestoreResult(len(names), rows)
 
 
 async def _contents(file: Path) -> list[str]:
     """List the contents of a backup, except what every database has and only an administrator may change."""
     lines: list[str] = []
     await _run_program("pg_restore", ["--list", "--file=-", str(file)], None, lines.append)
-    taken = (" SCHEMA - public ", " SCHEMA public ", "COMMENT - EXTENSION ")
-    return [line for line in lines if not any(words in line for words in taken)]
+    excluded = (" SCHEMA - public ", " SCHEMA public ", "COMMENT - EXTENSION ")
+    return [line for line in lines if not any(words in line for words in excluded)]
 
 
-async def _run_program(program: str, arguments: list[str], url: str | None, tell: Callable[[str], None]) -> None:
-    """Run a program of PostgreSQL; call `tell` with each line of its output. Other users cannot read the password."""
+async def _run_program(program: str, arguments: list[str], url: str | None, on_line: Callable[[str], None]) -> None:
+    """Run a program of PostgreSQL; call `on_line` for each line of its output. Other users cannot read the password."""
     environment = dict(os.environ)
     if url is not None:
         address, environment = for_program(url)
@@ -107,19 +107,19 @@ async def _run_program(program: str, arguments: list[str], url: str | None, tell
         stderr=asyncio.subprocess.STDOUT,
     )
     assert process.stdout is not None
-    said: list[str] = []
+    output: list[str] = []
     try:
         async for line in process.stdout:
             text = line.decode(errors="replace").rstrip()
-            said.append(text)
-            tell(text)
+            output.append(text)
+            on_line(text)
         code = await process.wait()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if code != 0:
-        raise _failure(program, said)
+        raise _failure(program, output)
 
 
 def _file_exists(file: Path) -> AlreadyExists:
@@ -128,19 +128,19 @@ def _file_exists(file: Path) -> AlreadyExists:
     )
 
 
-def _tables(progress: Progress, words: str) -> Callable[[str], None]:
+def _table_reporter(progress: Progress, words: str) -> Callable[[str], None]:
     """Return a callback that reports the table that a program works on."""
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         if words in line:
             progress(line.partition(words)[2].strip('"'))
 
-    return tell
+    return report
 
 
-def _failure(program: str, said: list[str]) -> HoldfastError:
-    complaints = [line for line in said if "error:" in line or "fatal:" in line.lower() or "detail:" in line.lower()]
-    why = "; ".join(complaints or said[-3:])[:1000]
+def _failure(program: str, output: list[str]) -> HoldfastError:
+    errors = [line for line in output if "error:" in line or "fatal:" in line.lower() or "detail:" in line.lower()]
+    why = "; ".join(errors or output[-3:])[:1000]
     if "does not appear to be a valid" in why or "unsupported version" in why:
         return InvalidInput(
             "the file is not a backup", why=why, next="Name a file that `holdfast db backup` has written."

@@ -123,7 +123,7 @@ class PooledStatements(Statements):
     def __init__(self, pool: Pool[Any], *, opening: str | None) -> None:
         self._pool = pool
         self._opening: str | None = opening  # transaction mode: sets role and tenant at the start of every transaction
-        self._losers = RetryQueue()
+        self._retry_queue = RetryQueue()
         self._source: Callable[[], Awaitable[TenantId]] | None = None
 
     def transaction(self, *, isolation: Isolation = "read committed") -> AbstractAsyncContextManager[Transaction]:
@@ -139,7 +139,7 @@ class PooledStatements(Statements):
         """
         for attempt in range(TRIES):
             try:
-                async with self._losers.attempt(attempt), self.transaction(isolation=isolation) as tx:
+                async with self._retry_queue.attempt(attempt), self.transaction(isolation=isolation) as tx:
                     return await work(tx)
             except HoldfastError as error:
                 if error.details.get("sqlstate") not in LOST_A_RACE or attempt == TRIES - 1:
@@ -196,8 +196,8 @@ class PooledStatements(Statements):
                     why="a statement in it failed, and its error was ignored",
                     next="Let the exception leave the transaction, or use a savepoint.",
                 )
-            for then in tx.after_commit:
-                then()
+            for callback in tx.after_commit:
+                callback()
         finally:
             tx.ended = True
             await self._end(link)
@@ -348,12 +348,12 @@ class Postgres:
         self._owner_url = owner_url
         self._options = options
         opening = "set local role holdfast_system" if options.tenancy == "transaction" else None
-        few, wait = (
+        system_places, wait = (
             replace(options, pool_size=SYSTEM_POOL_SIZE, tenant_share=1, user_share=1).places(),
             options.acquire_timeout,
         )
         self._pool = Pool(lambda: _open_link(url, options, "holdfast_app"), options.places(), timeout=wait)
-        self._system_pool = Pool(lambda: _open_link(url, options, "holdfast_system"), few, timeout=wait)
+        self._system_pool = Pool(lambda: _open_link(url, options, "holdfast_system"), system_places, timeout=wait)
         self._listener = Listener(lambda: _connect(listen_url or url, options, None))
         self.system = PooledStatements(self._system_pool, opening=opening)
 
@@ -415,8 +415,8 @@ async def _open_link(url: str, options: Options, role: str) -> PooledConnection[
 
 
 async def _vector_schema(connection: Any) -> str:
-    found = "select nspname from pg_extension e join pg_namespace n on n.oid = extnamespace where extname = 'vector'"
-    return cast(str, await connection.fetchval(found))
+    query = "select nspname from pg_extension e join pg_namespace n on n.oid = extnamespace where extname = 'vector'"
+    return cast(str, await connection.fetchval(query))
 
 
 async def _connect(url: str, options: Options, role: str | None) -> Any:

@@ -38,8 +38,8 @@ def is_lost(error: BaseException) -> bool:
 
 def is_unsent(error: BaseException) -> bool:
     """Whether the connection was lost before the statement was sent. It took no effect, and can be sent again."""
-    said = str(error)
-    return not sqlstate(error) and any(words in said for words in UNSENT)
+    message = str(error)
+    return not sqlstate(error) and any(words in message for words in UNSENT)
 
 
 def translate(error: BaseException) -> HoldfastError:
@@ -48,31 +48,31 @@ def translate(error: BaseException) -> HoldfastError:
     if isinstance(refusal, HoldfastError):
         return refusal
     state = sqlstate(error)
-    said = str(error).partition("\n")[0][:500]
+    message = str(error).partition("\n")[0][:500]
     if isinstance(error, TimeoutError) or state == "57014":
-        return TimedOut("the database took too long", why=said or "the statement timed out", next="Try again.")
+        return TimedOut("the database took too long", why=message or "the statement timed out", next="Try again.")
     if is_lost(error):
         return DatabaseAway(
             "the connection to the database was lost",
-            why=said,
+            why=message,
             next="Try again; a write in progress may or may not have taken effect.",
             sqlstate=state,
         )
     if state == "55P03":
         return TimedOut(
             "another transaction held a lock on a row for too long",
-            why=said,
+            why=message,
             next="Try again when that transaction has ended, or raise database.lock_timeout.",
             sqlstate=state,
         )
     if state in LOST_A_RACE:
         return Overloaded(
-            "other transactions repeatedly changed the same rows", why=said, retry_after=1, sqlstate=state
+            "other transactions repeatedly changed the same rows", why=message, retry_after=1, sqlstate=state
         )
-    if state == "42704" and "holdfast.tenant" in said:
-        return Broken("a statement ran without a tenant", why=said, next="Report this bug.", sqlstate=state)
+    if state == "42704" and "holdfast.tenant" in message:
+        return Broken("a statement ran without a tenant", why=message, next="Report this bug.", sqlstate=state)
     kind, what = _KINDS.get(state) or _CLASSES.get(state[:2]) or (Broken, "the database rejected a statement")
-    return kind(what, why=said, sqlstate=state)
+    return kind(what, why=message, sqlstate=state)
 
 
 _KINDS: dict[str, tuple[type[HoldfastError], str]] = {

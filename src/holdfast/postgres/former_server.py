@@ -32,8 +32,8 @@ def wait_for_predecessor(cluster: Path) -> int | None:
             return None
         try:
             process = psutil.Process(pid)
-            gone = process.status() == psutil.STATUS_ZOMBIE or "postgres" not in process.name()
-            if gone or not cluster.samefile(process.cwd()):
+            ended = process.status() == psutil.STATUS_ZOMBIE or "postgres" not in process.name()
+            if ended or not cluster.samefile(process.cwd()):
                 return pid
         except (psutil.AccessDenied, PermissionError):
             return pid  # a process of another account, so not our server
@@ -73,6 +73,6 @@ def _is_orphan_on(process: psutil.Process, cluster: Path) -> bool:
     with suppress(psutil.Error, OSError):
         parent = process.parent()
         orphaned = parent is None or parent.name() != "postgres"
-        said = "".join(process.cmdline()[:1])  # empty if it has just ended
-        return orphaned and said.startswith("postgres:") and cluster.samefile(process.cwd())
+        title = "".join(process.cmdline()[:1])  # empty if it has just ended
+        return orphaned and title.startswith("postgres:") and cluster.samefile(process.cwd())
     return False

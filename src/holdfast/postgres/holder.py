@@ -47,7 +47,7 @@ class Holder:
         self._account = server_account(folder.cluster)
         self._binaries = runnable_binaries(find_binaries(), self._account)
         self._process: subprocess.Popen[Any] | None = None
-        self._leaving = threading.Event()
+        self._stopping = threading.Event()
 
     def start(self) -> None:
         """Create the cluster if there is none, and start the server."""
@@ -64,22 +64,22 @@ class Holder:
         while True:
             assert self._process is not None
             self._process.wait()
-            if self._leaving.is_set() or not (self._folder.cluster / "PG_VERSION").exists():
+            if self._stopping.is_set() or not (self._folder.cluster / "PG_VERSION").exists():
                 return
             sys.stderr.write(f"holder: PostgreSQL ended with {self._process.returncode}; restarting it\n")
             self._launch()
-            if self._leaving.is_set():
+            if self._stopping.is_set():
                 self.stop()
 
     def stop(self) -> None:
         """Stop the server with a fast shutdown: running statements are aborted, acknowledged writes are on disk."""
-        self._leaving.set()
+        self._stopping.set()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             # PostgreSQL 18 never ends if it is stopped like this while it restarts after a crash.
-            patience = threading.Timer(STOP_TIMEOUT, self._process.send_signal, [signal.SIGQUIT])
-            patience.daemon = True
-            patience.start()
+            kill_timer = threading.Timer(STOP_TIMEOUT, self._process.send_signal, [signal.SIGQUIT])
+            kill_timer.daemon = True
+            kill_timer.start()
 
     def _wait_until_unused(self) -> None:
         with self._folder.users_lock.open("ab") as users:
@@ -102,7 +102,7 @@ class Holder:
 
     def _run(self, cluster: Path, before: list[str], after: list[str] | None = None, stdin: str = "") -> None:
         with open_for_child(cluster) as (place, descriptors):
-            done = subprocess.run(
+            result = subprocess.run(
                 [self._binaries.path(before[0]), *before[1:], place, *(after or [])],
                 input=stdin,
                 capture_output=True,
@@ -113,10 +113,10 @@ class Holder:
                 preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL),
                 **self._account.identity(),
             )
-        if done.returncode != 0:
+        if result.returncode != 0:
             raise Unavailable(
                 "PostgreSQL could not initialize a new data folder",
-                why=(done.stderr or done.stdout).strip()[-2000:],
+                why=(result.stderr or result.stdout).strip()[-2000:],
                 next=f"Check that {self._folder.root} is writable and has free space, then try again.",
             )
 
@@ -144,16 +144,16 @@ class Holder:
                 if is_responding(self._folder.sockets):
                     return
                 time.sleep(0.01)
-            said = self._folder.log.read_bytes()[log_start:].decode(errors="replace")
-            in_use = "is still in use" in said  # shared memory that children of a killed server still use
+            output = self._folder.log.read_bytes()[log_start:].decode(errors="replace")
+            in_use = "is still in use" in output  # shared memory that children of a killed server still use
             killed = (self._process.poll() or 0) < 0
-            if (in_use or killed) and not self._leaving.is_set() and time.monotonic() < deadline:
+            if (in_use or killed) and not self._stopping.is_set() and time.monotonic() < deadline:
                 end_orphans(self._folder.cluster)
                 continue
             self.stop()
             raise Unavailable(
                 "the embedded PostgreSQL does not start",
-                why=said.strip()[-1500:],
+                why=output.strip()[-1500:],
                 next=f"Look for the cause in {self._folder.log}, then try again.",
             )
 
@@ -198,7 +198,7 @@ def remove(folder: Path) -> None:
         time.sleep(0.01)
 
 
-def die_with(parent: int, farewell: signal.Signals) -> None:
+def die_with(parent: int, death_signal: signal.Signals) -> None:
     """Ask the kernel for a signal when the holder dies. Runs in the child, after the change of account.
 
     A server gets the signal for an immediate shutdown, like a crash: a fast shutdown during the recovery from another
@@ -206,7 +206,7 @@ def die_with(parent: int, farewell: signal.Signals) -> None:
     """
     if LIBC is None:
         return
-    LIBC.prctl(PR_SET_PDEATHSIG, farewell, 0, 0, 0)
+    LIBC.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
     if os.getppid() != parent:  # the holder died before the signal was set up
         os._exit(1)
 

@@ -76,19 +76,19 @@ class Listener:
 
     def __init__(self, connect: Callable[[], Awaitable[ListeningConnection]]) -> None:
         self._connect = connect
-        self._wakes: dict[str, set[Wake]] = {}
+        self._wake_events: dict[str, set[Wake]] = {}
         self._rate_limits: dict[str, RateLimit] = {}
         self._connection: ListeningConnection | None = None
         self._lost = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._listening = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     @asynccontextmanager
     async def listen(self, *channels: str) -> AsyncGenerator[Wake]:
         """Yield an event that is set when a channel is notified, or may have been while the connection was lost."""
         wake = Wake()
         for channel in channels:
-            self._wakes.setdefault(channel, set()).add(wake)
+            self._wake_events.setdefault(channel, set()).add(wake)
         try:
             if self._task is None:
                 self._task = asyncio.create_task(self._keep_connected(), name="holdfast listener")
@@ -97,9 +97,9 @@ class Listener:
             yield wake
         finally:
             for channel in channels:
-                self._wakes[channel].discard(wake)
-                if not self._wakes[channel]:
-                    del self._wakes[channel]
+                self._wake_events[channel].discard(wake)
+                if not self._wake_events[channel]:
+                    del self._wake_events[channel]
                     self._rate_limits.pop(channel, None)
                     await self._update_channel(channel)
 
@@ -114,15 +114,15 @@ class Listener:
 
     async def _update_channel(self, channel: str) -> None:
         """Listen to a channel if it has receivers; otherwise stop listening to it."""
-        async with self._listening:
+        async with self._lock:
             connection = self._connection
             if connection is None or connection.is_closed():
                 return  # the next connection listens to all channels with receivers
             try:
-                if channel in self._wakes:
-                    await connection.add_listener(channel, self._notified)
+                if channel in self._wake_events:
+                    await connection.add_listener(channel, self._on_notification)
                 else:
-                    await connection.remove_listener(channel, self._notified)
+                    await connection.remove_listener(channel, self._on_notification)
             except Exception as error:  # noqa: BLE001 - a new connection listens to all channels with receivers
                 log.warning("could not listen to the database; retrying: %s", error)
                 connection.terminate()
@@ -133,11 +133,11 @@ class Listener:
             try:
                 self._lost.clear()
                 connection = await self._connect()
-                async with self._listening:
+                async with self._lock:
                     self._connection = connection
                     connection.add_termination_listener(lambda *_: self._lost.set())
-                    for channel in list(self._wakes):
-                        await connection.add_listener(channel, self._notified)
+                    for channel in list(self._wake_events):
+                        await connection.add_listener(channel, self._on_notification)
                 pause = RECONNECT_FIRST
                 self._wake_all()
                 await self._lost.wait()
@@ -149,25 +149,25 @@ class Listener:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, RECONNECT_MOST)
 
-    def _notified(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
-        flow = self._rate_limits.get(channel)
-        if flow is None:
-            flow = self._rate_limits[channel] = RateLimit()
-        pause = flow.pause(time.monotonic())
+    def _on_notification(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
+        rate_limit = self._rate_limits.get(channel)
+        if rate_limit is None:
+            rate_limit = self._rate_limits[channel] = RateLimit()
+        pause = rate_limit.pause(time.monotonic())
         if pause is None:
             self._deliver(channel, payload)
-        elif not flow.merging:  # one later wake-up for all notifications until then
-            flow.merging = True
-            asyncio.get_running_loop().call_later(pause, self._deliver_merged, channel, flow)
+        elif not rate_limit.merging:  # one later wake-up for all notifications until then
+            rate_limit.merging = True
+            asyncio.get_running_loop().call_later(pause, self._deliver_merged, channel, rate_limit)
 
-    def _deliver_merged(self, channel: str, flow: "RateLimit") -> None:
-        flow.merging = False
+    def _deliver_merged(self, channel: str, rate_limit: "RateLimit") -> None:
+        rate_limit.merging = False
         self._deliver(channel, "")
 
     def _deliver(self, channel: str, payload: str) -> None:
-        for wake in self._wakes.get(channel, ()):
+        for wake in self._wake_events.get(channel, ()):
             wake.record(channel, payload)
 
     def _wake_all(self) -> None:
-        for channel in self._wakes:
+        for channel in self._wake_events:
             self._deliver(channel, "")

@@ -26,7 +26,7 @@ class DatabaseLocation:
 
 
 @asynccontextmanager
-async def open_place(config: Config, progress: Progress) -> AsyncGenerator[DatabaseLocation]:
+async def open_location(config: Config, progress: Progress) -> AsyncGenerator[DatabaseLocation]:
     """Hold the embedded server, and start it if necessary; or use the server that the settings name."""
     settings = config.database
     if settings.url is not None:
@@ -35,11 +35,11 @@ async def open_place(config: Config, progress: Progress) -> AsyncGenerator[Datab
         return
     server = EmbeddedServer(config.data)
     progress(f"starting PostgreSQL in {server.folder.root}")
-    holding = asyncio.ensure_future(asyncio.to_thread(server.hold))
+    start_task = asyncio.ensure_future(asyncio.to_thread(server.hold))
     try:
-        await asyncio.shield(holding)
+        await asyncio.shield(start_task)
     except asyncio.CancelledError:
-        holding.add_done_callback(lambda held: held.cancelled() or held.exception() or server.release())
+        start_task.add_done_callback(lambda done: done.cancelled() or done.exception() or server.release())
         raise
     try:
         yield DatabaseLocation(server.url, _options(config, lambda: asyncio.to_thread(server.ensure)), server)

@@ -9,10 +9,10 @@ MEGABYTE = 1024 * 1024
 def settings_for(memory: int) -> dict[str, str]:
     """Return PostgreSQL's settings for `memory` bytes: an eighth is its own cache, the rest is left to the system's."""
     return {
-        "shared_buffers": f"{_between(memory // 8, 32, 8192)}MB",
-        "effective_cache_size": f"{_between(memory // 2, 64, 1 << 20)}MB",
-        "maintenance_work_mem": f"{_between(memory // 32, 16, 2048)}MB",
-        "work_mem": f"{_between(memory // 512, 4, 64)}MB",
+        "shared_buffers": f"{_clamp_megabytes(memory // 8, 32, 8192)}MB",
+        "effective_cache_size": f"{_clamp_megabytes(memory // 2, 64, 1 << 20)}MB",
+        "maintenance_work_mem": f"{_clamp_megabytes(memory // 32, 16, 2048)}MB",
+        "work_mem": f"{_clamp_megabytes(memory // 512, 4, 64)}MB",
     }
 
 
@@ -26,5 +26,5 @@ def machine_memory() -> int:
     return min(total, int(limit)) if limit.isdigit() else total
 
 
-def _between(size: int, least: int, most: int) -> int:
+def _clamp_megabytes(size: int, least: int, most: int) -> int:
     return max(least, min(most, size // MEGABYTE))

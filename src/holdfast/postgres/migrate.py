@@ -94,18 +94,18 @@ def plan(schema: Schema, migrated: Mapping[str, str], functions: Mapping[str, st
                 next="Restore the file, and write a new migration for the change.",
             )
     last = max(migrated, default="")
-    pending = tuple(step for step in schema.migrations if step.name not in migrated)
-    for step in pending:
+    missing = tuple(step for step in schema.migrations if step.name not in migrated)
+    for step in missing:
         if step.name < last:
             raise SchemaMismatch(
                 f"the migration {step.name} is out of order",
                 why=f"{last} is already applied",
                 next="Give it a number after the last one.",
             )
-    return Plan(pending, tuple(step for step in schema.functions if functions.get(step.name) != step.hash))
+    return Plan(missing, tuple(step for step in schema.functions if functions.get(step.name) != step.hash))
 
 
-async def pending(owner: OwnerConnection, schema: Schema) -> Plan:
+async def find_pending(owner: OwnerConnection, schema: Schema) -> Plan:
     """Return the files to apply to this database. Changes nothing."""
     if not await owner.value(sql("has_ledger")):
         return plan(schema, {}, {})
@@ -117,7 +117,7 @@ async def pending(owner: OwnerConnection, schema: Schema) -> Plan:
 async def migrate(owner: OwnerConnection, schema: Schema | None = None) -> Plan:
     """Apply the missing files, once even if several processes do this at the same time; return what this one did."""
     schema = schema or Schema.packaged()
-    if not await pending(owner, schema):
+    if not await find_pending(owner, schema):
         return Plan((), ())
     async with owner.transaction():
         if not await owner.value(sql("has_ledger")):
@@ -126,7 +126,7 @@ async def migrate(owner: OwnerConnection, schema: Schema | None = None) -> Plan:
         await ensure_roles(owner)
         await owner.script((files("holdfast.postgres") / "ledger.sql").read_text())
         await owner.script(LOCK_LEDGER)
-        todo = await pending(owner, schema)
+        todo = await find_pending(owner, schema)
         for step in todo.migrations:
             await _apply(owner, step)
             await owner.run(sql("record_migration"), step.name, step.hash)

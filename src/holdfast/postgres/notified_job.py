@@ -24,7 +24,7 @@ class NotifiedJob(PeriodicJob):
         self._gather = gather
 
     @abstractmethod
-    def wakes(self) -> Sequence[asyncio.Event]:
+    def wake_events(self) -> Sequence[asyncio.Event]:
         """Return further events that end a pause. A step has to clear them."""
 
     async def repeat(self) -> None:
@@ -37,7 +37,7 @@ class NotifiedJob(PeriodicJob):
 
     async def rest(self, pause: float, notified: asyncio.Event) -> None:
         """Wait for a notification or an event, at most for `pause` seconds."""
-        waits = [asyncio.create_task(wake.wait()) for wake in (notified, *self.wakes())]
+        waits = [asyncio.create_task(wake.wait()) for wake in (notified, *self.wake_events())]
         try:
             await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -33,19 +33,19 @@ C = TypeVar("C", bound=DriverConnection)
 class PooledConnection(Generic[C]):
     """A pooled connection, and the tenant that it was last bound to."""
 
-    __slots__ = ("connection", "holder", "poller", "tenant", "used")
+    __slots__ = ("connection", "holder", "last_used", "poller", "tenant")
 
     def __init__(self, connection: C, descriptor: int) -> None:
         self.connection = connection
         self.tenant: str | None = None
         self.holder: Holder = NOBODY  # whose share it takes now
-        self.used = monotonic()
+        self.last_used = monotonic()
         self.poller = select.poll()
         self.poller.register(descriptor, select.POLLIN | select.POLLHUP)
 
-    async def alive(self) -> bool:
+    async def is_alive(self) -> bool:
         """Whether the connection is still open. Unread data on an idle one is most often the server's last message."""
-        if monotonic() - self.used > SURELY_ALIVE:
+        if monotonic() - self.last_used > SURELY_ALIVE:
             for _ in range(3):
                 if self.connection.is_closed() or not self.poller.poll(0):
                     break
@@ -75,7 +75,7 @@ class Pool(Generic[C]):
             return None
         link = own[-1]
         if (
-            monotonic() - link.used > SURELY_ALIVE
+            monotonic() - link.last_used > SURELY_ALIVE
             or link.connection.is_closed()
             or not self._places.try_acquire(holder)
         ):
@@ -88,7 +88,7 @@ class Pool(Generic[C]):
     async def acquire(self, tenant: str | None, holder: Holder = NOBODY) -> PooledConnection[C]:
         """Take a connection out of the pool, if possible one that is bound to `tenant`."""
         if self._closed:
-            raise _closed()
+            raise _closed_error()
         await self._places.wait(holder, self._timeout)
         try:
             link = await self._find(tenant)
@@ -100,10 +100,10 @@ class Pool(Generic[C]):
 
     async def _find(self, tenant: str | None) -> PooledConnection[C]:
         if self._closed:
-            raise _closed()
+            raise _closed_error()
         while (link := self._pick(tenant)) is not None:
             try:
-                if await link.alive():
+                if await link.is_alive():
                     return link
             except asyncio.CancelledError:
                 self._put(link)
@@ -120,7 +120,7 @@ class Pool(Generic[C]):
         if self._closed:
             self._discard(link)
         else:
-            link.used = monotonic()
+            link.last_used = monotonic()
             self._idle[link] = None
             own = self._idle_of.get(link.tenant)
             if own is None:
@@ -136,7 +136,7 @@ class Pool(Generic[C]):
     async def close(self) -> None:
         """Close the idle connections now, and those in use when they are returned."""
         self._closed = True
-        self._places.fail(_closed())
+        self._places.fail(_closed_error())
         idle, self._idle, self._idle_of = list(self._idle), {}, {}
         for link in idle:
             self._open.discard(link)
@@ -189,5 +189,5 @@ class Pool(Generic[C]):
             link.connection.terminate()
 
 
-def _closed() -> Unavailable:
+def _closed_error() -> Unavailable:
     return Unavailable("the engine is closed", why="its database connections are closed", next="Open a new engine.")

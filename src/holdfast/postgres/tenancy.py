@@ -47,12 +47,12 @@ async def ensure_login(owner: OwnerConnection, url: str, *, by_account: bool, re
     `by_account`: the server authenticates callers by their account, so the login needs no password.
     """
     _, password = login_of(url)
-    able = await owner.one(sql("owner_abilities"))
-    if able is None or not able["may_create_roles"] or (password is None and not by_account):
+    abilities = await owner.one(sql("owner_abilities"))
+    if abilities is None or not abilities["may_create_roles"] or (password is None and not by_account):
         return url
-    login = f"holdfast_engine_{able['database']}"
+    login = f"holdfast_engine_{abilities['database']}"
     derived = None if password is None else derive_password(password.encode(), login)
-    if renew or not able["has_login"]:
+    if renew or not abilities["has_login"]:
         await owner.run(sql("ensure_login"), login, derived, ["holdfast_app", "holdfast_system"])
     return with_login(url, login, derived)
 

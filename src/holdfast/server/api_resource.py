@@ -17,7 +17,7 @@ from holdfast.gateway.gateways import Gateways
 from holdfast.server.authentication import Authentication, CallerSession
 from holdfast.server.operations import ApiCall, ApiOperation, ApiParameter
 from holdfast.server.problems import WrongMediaType, WrongMethod
-from holdfast.server.request_limits import ALWAYS_ANSWERED, VISIT, RequestSlot
+from holdfast.server.request_limits import ALWAYS_ANSWERED, SLOT, RequestSlot
 
 MAX_FIELDS = 100  # fields of a form
 EXACT = 2**53  # beyond it, a float does not represent every integer
@@ -54,33 +54,33 @@ class ApiResource:
         await response(scope, receive, send)
 
     async def _answer(self, operation: ApiOperation, request: Request) -> Response:
-        standing = await self._standing(operation, request)
+        session = await self._enter(operation, request)
         arguments = {parameter.name: _argument(parameter, request) for parameter in operation.parameters}
         if operation.body is not None:
             limit = max(self._engine.config.server.max_body_bytes, operation.max_body_bytes or 0)
             arguments["body"] = await _body(operation, request, limit)
-        engine = self._engine if standing is None else self._engine.tenant(standing.caller.tenant)
-        call = ApiCall(engine, request, standing, operation.status, self._instance, self._gateways)
+        engine = self._engine if session is None else self._engine.tenant(session.caller.tenant)
+        call = ApiCall(engine, request, session, operation.status, self._instance, self._gateways)
         result = await operation.run(call, **arguments)
         if isinstance(result, Response):
             return result
         content = b"" if operation.result is type(None) else render(result)
         return Response(content, call.status, media_type="application/json" if content else None)
 
-    async def _standing(self, operation: ApiOperation, request: Request) -> CallerSession | None:
-        visit: RequestSlot = request.scope[VISIT]
+    async def _enter(self, operation: ApiOperation, request: Request) -> CallerSession | None:
+        slot: RequestSlot = request.scope[SLOT]
         if operation.needs == "nobody":
             if operation.path != ALWAYS_ANSWERED:
-                visit.enter_unknown(sign_in=operation.signs_in)
+                slot.enter_unknown(sign_in=operation.signs_in)
             return None
         try:
             caller = await self._authentication.authenticate(request)
         except HoldfastError:
             if operation.needs == "anybody":
-                visit.enter_unknown()
+                slot.enter_unknown()
                 return None
             raise
-        visit.enter(caller)
+        slot.enter(caller)
         if operation.needs not in ("anybody", "somebody"):
             caller.require(operation.needs)
         return CallerSession(self._authentication, request, caller)
@@ -117,7 +117,7 @@ async def _body(operation: ApiOperation, request: Request, limit: int) -> Any:
     is_form = operation.body_format != "application/json"
     value = _fields(data) if is_form else await parse_large(data, limit=limit) if data else cast(dict[str, Any], {})
     try:
-        return _converted(value, operation.body, strict=not is_form)
+        return _convert(value, operation.body, strict=not is_form)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         half = isinstance(error, UnicodeEncodeError)  # msgspec cannot look up a name that contains a lone surrogate
         why = "a name in it contains a lone surrogate" if half else str(error)
@@ -126,7 +126,7 @@ async def _body(operation: ApiOperation, request: Request, limit: int) -> Any:
         ) from None
 
 
-def _converted(value: Any, type: Any, *, strict: bool) -> Any:
+def _convert(value: Any, type: Any, *, strict: bool) -> Any:
     """Convert a value to a type. As in JSON Schema, 1.0 is an integer."""
     try:
         return msgspec.convert(value, type, strict=strict)

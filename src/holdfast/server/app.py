@@ -24,7 +24,7 @@ from holdfast.server.middleware import Middleware
 from holdfast.server.openapi import document
 from holdfast.server.operations import ApiCall, ApiOperation, ApiOperations
 from holdfast.server.port import ServerAddress
-from holdfast.server.request_limits import VISIT, RequestLimits, RequestSlot
+from holdfast.server.request_limits import SLOT, RequestLimits, RequestSlot
 from holdfast.server.routes import (
     agents,
     approvals,
@@ -104,8 +104,8 @@ class Anonymous:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        visit: RequestSlot = scope[VISIT]
-        visit.enter_unknown()
+        slot: RequestSlot = scope[SLOT]
+        slot.enter_unknown()
         await self._app(scope, receive, send)
 
 
@@ -145,7 +145,7 @@ def build_app(
     routes.append(WebSocketRoute("/ws/{agent}", Sockets(engine, authentication)))
     guards = Middleware(
         Router(routes, redirect_slashes=False, default=_not_found),
-        doors=HostOriginPolicy(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
+        host_policy=HostOriginPolicy(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
         challenges=Challenges(engine.config),
         traffic=traffic or RequestLimits(engine.config.limits),
         settings=settings,

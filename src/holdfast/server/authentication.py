@@ -22,7 +22,7 @@ from holdfast.server.host_origin import is_local
 COOKIE = "holdfast_session"
 LOCAL_TENANT = "default"
 MAX_NAME = 255
-ASKED_AGAIN = 0.5  # seconds for which the check of a long-lived connection is cached
+RECHECK_SECONDS = 0.5  # seconds for which the check of a long-lived connection is cached
 LOOK = 0.4  # seconds between two checks of all long-lived connections, so that revoked access ends within a second
 AT_ONCE = 100  # callers that are checked before other tasks can run
 
@@ -78,7 +78,7 @@ class Authentication:
             except Unauthenticated:
                 # Cookies are not bound to ports: it may be of another server on this machine.
                 pass
-        if self._allow_local and _is_here(connection) and not await self._keys.any_exists():
+        if self._allow_local and _is_local_client(connection) and not await self._keys.any_exists():
             return replace(await self._local(OWNER_SCOPES), local=True)
         raise Unauthenticated(
             "a key is needed",
@@ -106,7 +106,7 @@ class CallerSession:
     def __init__(self, authentication: Authentication, connection: HTTPConnection, caller: Principal) -> None:
         self._authentication = authentication
         self._connection = connection
-        self._asked = monotonic()
+        self._checked_at = monotonic()
         self.caller = caller
 
     @contextmanager
@@ -131,11 +131,11 @@ class CallerSession:
         return tuple(headers.get(name) for name in ("authorization", "cookie", "holdfast-tenant", "holdfast-user"))
 
     async def check(self) -> None:
-        """Raise an error if the caller's access has ended. The result is cached for `ASKED_AGAIN` seconds."""
-        if monotonic() - self._asked < ASKED_AGAIN:
+        """Raise an error if the caller's access has ended. The result is cached for `RECHECK_SECONDS` seconds."""
+        if monotonic() - self._checked_at < RECHECK_SECONDS:
             return
         self.compare(await self._authentication.authenticate(self._connection))
-        self._asked = monotonic()
+        self._checked_at = monotonic()
 
     def compare(self, caller: Principal) -> None:
         """Raise an error if the caller or its scopes have changed."""
@@ -155,60 +155,62 @@ class AccessWatch:
 
     def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
-        self._staying: dict[CallerSession, asyncio.Future[HoldfastError]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._sessions: dict[CallerSession, asyncio.Future[HoldfastError]] = {}
+        self._checking: asyncio.Task[None] | None = None
 
-    def add(self, standing: CallerSession, ended: "asyncio.Future[HoldfastError]") -> None:
+    def add(self, session: CallerSession, ended: "asyncio.Future[HoldfastError]") -> None:
         """Start to check a caller."""
-        self._staying[standing] = ended
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look(), name="access of those who stay", context=Context())
+        self._sessions[session] = ended
+        if self._checking is None:
+            self._checking = asyncio.create_task(
+                self._check_periodically(), name="access of open connections", context=Context()
+            )
 
-    def remove(self, standing: CallerSession) -> None:
+    def remove(self, session: CallerSession) -> None:
         """Stop checking a caller."""
-        self._staying.pop(standing, None)
-        if not self._staying and self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        self._sessions.pop(session, None)
+        if not self._sessions and self._checking is not None:
+            self._checking.cancel()
+            self._checking = None
 
-    async def _look(self) -> None:
+    async def _check_periodically(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
             try:
-                await self._look_at_all()
+                await self._check_all()
             except (Unavailable, Overloaded) as error:  # a failed check ends no connection
-                log.warning("access of those who stay cannot be looked at, trying again: %s", error)
+                log.warning("the access of open connections cannot be checked; retrying: %s", error)
             except Exception:
                 log.exception("internal error: could not check the access of open connections; retrying")
 
-    async def _look_at_all(self) -> None:
-        alike: dict[tuple[str | None, ...], list[CallerSession]] = {}
-        for standing in self._staying:
-            alike.setdefault(standing.credentials, []).append(standing)
-        await self._authentication.renew(standings[0].connection for standings in alike.values())
-        for number, standings in enumerate(alike.values()):
+    async def _check_all(self) -> None:
+        by_credentials: dict[tuple[str | None, ...], list[CallerSession]] = {}
+        for session in self._sessions:
+            by_credentials.setdefault(session.credentials, []).append(session)
+        await self._authentication.renew(sessions[0].connection for sessions in by_credentials.values())
+        for number, sessions in enumerate(by_credentials.values()):
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
-            caller = await self._caller_now(standings[0])
-            for standing in standings:
-                self._compare(standing, caller)
+            caller = await self._caller_now(sessions[0])
+            for session in sessions:
+                self._compare(session, caller)
 
-    async def _caller_now(self, standing: CallerSession) -> Principal | HoldfastError:
+    async def _caller_now(self, session: CallerSession) -> Principal | HoldfastError:
         try:
-            return await self._authentication.authenticate(standing.connection)
+            return await self._authentication.authenticate(session.connection)
         except (Unavailable, Overloaded):
             raise
         except HoldfastError as error:
             return error
 
-    def _compare(self, standing: CallerSession, now: Principal | HoldfastError) -> None:
-        ended = self._staying.get(standing)
+    def _compare(self, session: CallerSession, now: Principal | HoldfastError) -> None:
+        ended = self._sessions.get(session)
         if ended is None or ended.done():
             return
         try:
             if isinstance(now, HoldfastError):
                 raise now
-            standing.compare(now)
+            session.compare(now)
         except HoldfastError as error:
             ended.set_result(error)
 
@@ -226,7 +228,7 @@ def _bearer(headers: Headers) -> str:
     return key
 
 
-def _is_here(connection: HTTPConnection) -> bool:
+def _is_local_client(connection: HTTPConnection) -> bool:
     return connection.client is not None and is_local(connection.client.host, connection.headers)
 
 

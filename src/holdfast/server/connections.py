@@ -31,7 +31,7 @@ class WriteTimeout:
     def begin(self) -> None:
         """Start the timer: the write buffer is full."""
         self._bytes = self._transport.get_write_buffer_size()
-        self._timer = asyncio.get_running_loop().call_later(UNREAD, self._look)
+        self._timer = asyncio.get_running_loop().call_later(UNREAD, self._check)
 
     def end(self) -> None:
         """Stop the timer: the buffer has room, or the connection is closed."""
@@ -39,7 +39,7 @@ class WriteTimeout:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._transport.get_write_buffer_size() < self._bytes:
             self.begin()
         else:
@@ -165,7 +165,7 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.close()
 
     def _refuse(self, error: HoldfastError) -> None:
-        self.transport.write(refused(error))
+        self.transport.write(problem_bytes(error))
         self.transport.close()
 
     def _head_is_late(self) -> None:
@@ -191,10 +191,10 @@ class HttpConnection(HttpToolsProtocol):
 
 def bad_request(why: str) -> bytes:
     """Return the response to an invalid request, as bytes."""
-    return refused(InvalidInput("this is not a valid HTTP request", why=why, next="Correct it."))
+    return problem_bytes(InvalidInput("this is not a valid HTTP request", why=why, next="Correct it."))
 
 
-def refused(error: HoldfastError) -> bytes:
+def problem_bytes(error: HoldfastError) -> bytes:
     """Return a problem as the bytes of an HTTP response, for requests that do not reach the application."""
     response = problem_response(error, instance="", request_id=str(uuid7()))
     head: list[tuple[bytes, bytes]] = [

@@ -1,8 +1,8 @@
 """Types of fields and parameters that several operations share.
 
 The document states each constraint from the constant that the engine checks with. Lengths and ranges are msgspec's
-own constraints. If the engine's error says more than "does not match", the constraint is only `stated`: it is in the
-document, and the engine checks it.
+own constraints. If the engine's error says more than "does not match", the constraint is only `documented`: it is in
+the document, and the engine checks it.
 """
 
 from datetime import datetime
@@ -36,14 +36,14 @@ YEARS = r"^(?!000[01]|9999)"  # the first and the last year can overflow in othe
 WEB_ADDRESS = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~/-]{0,500})?"
 
 
-def stated(**schema: object) -> msgspec.Meta:
+def documented(**schema: object) -> msgspec.Meta:
     """Add keywords to the schema of a type in the document. msgspec does not check them."""
     return msgspec.Meta(extra_json_schema=schema)
 
 
 def matching(pattern: str) -> msgspec.Meta:
     """State in the document that a pattern matches the whole text."""
-    return stated(pattern=f"^{pattern}$")
+    return documented(pattern=f"^{pattern}$")
 
 
 def about(text: str) -> msgspec.Meta:
@@ -57,8 +57,8 @@ def present(*names: str) -> list[dict[str, object]]:
 
 
 ShortName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-NotBlank = Annotated[str, stated(minLength=1, pattern=r"[^\s\x1c-\x1f\x85]")]
-Moment = Annotated[datetime, stated(format="date-time", pattern=YEARS)]
+NotBlank = Annotated[str, documented(minLength=1, pattern=r"[^\s\x1c-\x1f\x85]")]
+Moment = Annotated[datetime, documented(format="date-time", pattern=YEARS)]
 ZonedMoment = Annotated[Moment, msgspec.Meta(tz=True)]
 
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -86,7 +86,7 @@ TopicName = Annotated[str, matching(TOPIC_NAME)]  # also of a consumer group
 # A session and an agent need a name, a user can have one, and the organization has none.
 NamedOwner = Annotated[
     OwnerName,
-    stated(
+    documented(
         anyOf=[
             {"properties": {"scope": {"const": "user"}}},
             {

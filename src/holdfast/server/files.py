@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import NotFound
-from holdfast.server.problems import only_read
+from holdfast.server.problems import require_read_method
 
 NAMED_BY_CONTENT = "console/assets/"  # the names of these files contain a hash of the content
 PACKED = ("text/", "image/svg")  # media types worth compressing
@@ -52,7 +52,7 @@ class StaticFile:
     content: bytes
     media_type: str
     tag: str
-    lasting: bool = False
+    immutable: bool = False
 
     @cached_property
     def packed(self) -> bytes | None:
@@ -68,17 +68,17 @@ class Files:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        only_read(scope["method"])
+        require_read_method(scope["method"])
         file = self._files.get(scope["path_params"]["path"])
         if file is None:
             raise NotFound("there is no such file")
-        asked = Headers(scope=scope)
+        request_headers = Headers(scope=scope)
         # A file whose name does not change with its content must be revalidated; the usual response is 304.
-        caching = "public, max-age=31536000, immutable" if file.lasting else "no-cache"
+        caching = "public, max-age=31536000, immutable" if file.immutable else "no-cache"
         headers = {"etag": file.tag, "cache-control": caching, "vary": "accept-encoding"}
-        if file.tag in _tags(asked):
+        if file.tag in _tags(request_headers):
             response = Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-        elif "gzip" in asked.get("accept-encoding", "") and file.packed is not None:
+        elif "gzip" in request_headers.get("accept-encoding", "") and file.packed is not None:
             response = Response(
                 file.packed, headers={**headers, "content-encoding": "gzip"}, media_type=file.media_type
             )
@@ -96,7 +96,7 @@ def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, StaticFi
             content = entry.read_bytes()
             media_type = _types.guess_type(name)[0] or "application/octet-stream"
             tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            yield name, StaticFile(content, media_type, tag, lasting=name.startswith(NAMED_BY_CONTENT))
+            yield name, StaticFile(content, media_type, tag, immutable=name.startswith(NAMED_BY_CONTENT))
 
 
 def _tags(headers: Headers) -> set[str]:
@@ -110,18 +110,18 @@ class Console:
     def __init__(self, root_path: str, folder: Traversable | None = None) -> None:
         page = (folder or files("holdfast.server") / "static" / "console") / "index.html"
         self._page = (
-            _placed(page.read_text(), root_path) if page.is_file() else NOT_BUILT.format(root=escape(root_path))
+            _insert_root(page.read_text(), root_path) if page.is_file() else NOT_BUILT.format(root=escape(root_path))
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        only_read(scope["method"])
+        require_read_method(scope["method"])
         headers = {"content-security-policy": POLICY, "cache-control": "no-cache"}
         await HTMLResponse(self._page, headers=headers)(scope, receive, send)
 
 
-def _placed(page: str, root_path: str) -> str:
+def _insert_root(page: str, root_path: str) -> str:
     """Insert the paths of the page's files and the root path of the API."""
     root = escape(root_path)
-    told = '<meta name="holdfast-root" content="'
-    return page.replace('"./', f'"{root}/static/console/').replace(told, told + root)
+    meta = '<meta name="holdfast-root" content="'
+    return page.replace('"./', f'"{root}/static/console/').replace(meta, meta + root)

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.access.principals import Principal
 from holdfast.server.authentication import Authentication, CallerSession
 from holdfast.server.problems import WrongMediaType
-from holdfast.server.request_limits import VISIT, RequestSlot
+from holdfast.server.request_limits import SLOT, RequestSlot
 
 JSON = b"application/json"
 
@@ -24,21 +24,21 @@ class GatewayRequest:
     scope: Scope
     receive: Receive
     send: Send
-    standing: CallerSession
+    caller_session: CallerSession
 
     @classmethod
     async def of(cls, authentication: Authentication, scope: Scope, receive: Receive, send: Send) -> "GatewayRequest":
         """Authenticate the caller of a request, and take a place for it."""
         connection = HTTPConnection(scope)
         caller = await authentication.authenticate(connection)
-        visit: RequestSlot = scope[VISIT]
-        visit.enter(caller)
+        slot: RequestSlot = scope[SLOT]
+        slot.enter(caller)
         return cls(scope, receive, send, CallerSession(authentication, connection, caller))
 
     @property
     def caller(self) -> Principal:
         """The caller."""
-        return self.standing.caller
+        return self.caller_session.caller
 
     @cached_property
     def headers(self) -> Headers:
@@ -53,9 +53,9 @@ class GatewayRequest:
             raise WrongMediaType(kind.decode("latin-1"), "application/json")
 
     @property
-    def visit(self) -> RequestSlot:
+    def slot(self) -> RequestSlot:
         """The request's place and timeout."""
-        return cast(RequestSlot, self.scope[VISIT])
+        return cast(RequestSlot, self.scope[SLOT])
 
     async def body(self) -> bytes:
         """Read the whole body. The guards limit its size and the time that it takes."""

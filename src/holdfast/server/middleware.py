@@ -20,7 +20,7 @@ from holdfast.server.challenges import SOCKET_SCHEMES, Challenges
 from holdfast.server.host_origin import HostOriginPolicy
 from holdfast.server.operations import ApiOperation
 from holdfast.server.problems import SlowBody, problem_response, status_of
-from holdfast.server.request_limits import ALWAYS_ANSWERED, VISIT, FairStart, RequestLimits, RequestSlot
+from holdfast.server.request_limits import ALWAYS_ANSWERED, SLOT, FairStart, RequestLimits, RequestSlot
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -48,14 +48,14 @@ class Middleware:
         self,
         app: ASGIApp,
         *,
-        doors: HostOriginPolicy,
+        host_policy: HostOriginPolicy,
         challenges: Challenges,
         traffic: RequestLimits,
         settings: ServerSettings,
         operations: Iterable[ApiOperation] = (),
     ) -> None:
         self._app = app
-        self._doors = doors
+        self._host_policy = host_policy
         self._challenges = challenges
         self._traffic = traffic
         self._fair_start = FairStart()
@@ -74,9 +74,9 @@ class Middleware:
         answer = ResponseSender(send, _request_id(Headers(scope=scope)), self._traffic)
         request = asyncio.timeout(self._settings.request_timeout)
         client = scope.get("client")
-        visit = scope[VISIT] = RequestSlot(self._traffic, request, answer.request_id, client[0] if client else "")
+        slot = scope[SLOT] = RequestSlot(self._traffic, request, answer.request_id, client[0] if client else "")
         try:
-            error = await self._run(scope, receive, answer, request, visit)
+            error = await self._run(scope, receive, answer, request, slot)
             if error is not None:
                 _record(error, answer.request_id)
                 # A response that has started cannot be replaced. The client notices that the connection ends.
@@ -89,23 +89,27 @@ class Middleware:
                         async with asyncio.timeout(ANSWER_TIMEOUT):
                             await response(scope, receive, answer.send)
         finally:
-            visit.leave()
+            slot.leave()
 
     async def _run(
-        self, scope: Scope, receive: Receive, answer: "ResponseSender", request: asyncio.Timeout, visit: RequestSlot
+        self, scope: Scope, receive: Receive, answer: "ResponseSender", request: asyncio.Timeout, slot: RequestSlot
     ) -> HoldfastError | None:
         headers = Headers(scope=scope)
         try:
             async with request:
                 if scope["path"] not in self._always_answered:
-                    await self._fair_start.wait(visit.address, headers)
-                    visit.arrive()
-                self._doors.check_host(headers)
+                    await self._fair_start.wait(slot.address, headers)
+                    slot.arrive()
+                self._host_policy.check_host(headers)
                 # A WebSocket can write, and browsers let any page open one: check its origin like that of a write.
                 scheme: str = scope["scheme"]
-                self._doors.check_origin(scope.get("method", "UPGRADE"), SOCKET_SCHEMES.get(scheme, scheme), headers)
+                self._host_policy.check_origin(
+                    scope.get("method", "UPGRADE"), SOCKET_SCHEMES.get(scheme, scheme), headers
+                )
                 await self._app(
-                    _under(self._settings.root_path, scope), self._limited(scope, headers, receive), answer.send
+                    _with_root_path(self._settings.root_path, scope),
+                    self._limit_body(scope, headers, receive),
+                    answer.send,
                 )
         except (ClientDisconnect, ClientDisconnected):
             return None
@@ -119,7 +123,7 @@ class Middleware:
             return broken
         return None
 
-    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
+    def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         length = headers.get("content-length")
         if length is None and "transfer-encoding" not in headers:
             return receive
@@ -216,7 +220,7 @@ def _request_id(headers: Headers) -> str:
     return given[0] if len(given) == 1 and _SANE_ID.fullmatch(given[0]) else str(uuid7())
 
 
-def _under(root_path: str, scope: Scope) -> Scope:
+def _with_root_path(root_path: str, scope: Scope) -> Scope:
     """Put the root path in front of the request's path, unless the proxy has left it there."""
     if root_path:
         path: str = scope["path"]

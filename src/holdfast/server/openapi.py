@@ -33,7 +33,7 @@ def document(operations: Sequence[ApiOperation], *, root_path: str) -> dict[str,
     schema_of = {id(type): schema for type, schema in zip(types, schemas, strict=False)}
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, schema_of)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe(operation, schema_of)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Holdfast", "version": holdfast_version(), "description": DESCRIPTION},
@@ -72,15 +72,15 @@ def _has_json_result(operation: ApiOperation) -> bool:
     return operation.result is not type(None) and operation.result is not Response
 
 
-def _described(operation: ApiOperation, schema_of: dict[int, Any]) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _describe(operation: ApiOperation, schema_of: dict[int, Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
         "tags": [operation.tag],
         "responses": _responses(operation, schema_of),
     }
     if operation.parameters:
-        described["parameters"] = [
+        entry["parameters"] = [
             {
                 "name": parameter.name,
                 "in": parameter.place,
@@ -91,15 +91,15 @@ def _described(operation: ApiOperation, schema_of: dict[int, Any]) -> dict[str, 
         ]
     if operation.body is not None:
         schema = {} if operation.body is bytes else {"schema": schema_of[id(operation.body)]}
-        described["requestBody"] = {
+        entry["requestBody"] = {
             "required": _is_required(operation.body),
             "content": {operation.body_format: schema},
         }
     if operation.needs not in ("nobody", "anybody"):
-        described["security"] = [{"key": []}, {"session": []}]
+        entry["security"] = [{"key": []}, {"session": []}]
     if operation.needs in SCOPES:
-        described["description"] = f"Needs the scope `{operation.needs}`."
-    return described
+        entry["description"] = f"Needs the scope `{operation.needs}`."
+    return entry
 
 
 def _responses(operation: ApiOperation, schema_of: dict[int, Any]) -> dict[str, Any]:
@@ -127,8 +127,8 @@ def _is_required(body: Any) -> bool:
     """Return whether the body is required. A request without a body counts as an empty object."""
     if body is bytes:
         return True
-    struct, *stated = get_args(body) if get_origin(body) is Annotated else [body]
-    rules = [meta.extra_json_schema for meta in stated if meta.extra_json_schema]
+    struct, *metas = get_args(body) if get_origin(body) is Annotated else [body]
+    rules = [meta.extra_json_schema for meta in metas if meta.extra_json_schema]
     return any(field.required for field in msgspec.structs.fields(struct)) or not all(
         jsonschema_rs.is_valid(rule, {}) for rule in rules
     )

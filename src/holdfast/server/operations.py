@@ -21,7 +21,7 @@ from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
 from holdfast.server.authentication import CallerSession
 from holdfast.server.problems import SlowBody, WrongMediaType
-from holdfast.server.request_limits import VISIT, RequestSlot
+from holdfast.server.request_limits import SLOT, RequestSlot
 
 # The scope that an operation needs, or: `nobody`: no authentication; `anybody`: optional authentication;
 # `somebody`: authentication, with any scope.
@@ -39,7 +39,7 @@ class ApiCall:
 
     engine: Engine  # of the caller's tenant
     request: Request
-    standing: CallerSession | None  # None without authentication
+    caller_session: CallerSession | None  # None without authentication
     status: int  # of the response
     instance: str  # the public identifier of this server
     gateways: Gateways
@@ -47,13 +47,13 @@ class ApiCall:
     @property
     def caller(self) -> Principal | None:
         """The caller; None if it is not authenticated."""
-        return None if self.standing is None else self.standing.caller
+        return None if self.caller_session is None else self.caller_session.caller
 
     @property
     def principal(self) -> Principal:
         """The caller, for operations that need authentication."""
-        assert self.standing is not None
-        return self.standing.caller
+        assert self.caller_session is not None
+        return self.caller_session.caller
 
     @property
     def authorization(self) -> Authorization:
@@ -61,9 +61,9 @@ class ApiCall:
         return Authorization(self.engine, self.principal)
 
     @property
-    def visit(self) -> RequestSlot:
+    def slot(self) -> RequestSlot:
         """The request's place and timeout."""
-        return cast(RequestSlot, self.request.scope[VISIT])
+        return cast(RequestSlot, self.request.scope[SLOT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class ApiOperations(list[ApiOperation]):
     ) -> Callable[[H], H]:
         """Declare a coroutine function as an operation. `errors` are its errors in addition to the usual ones."""
 
-        def declared(run: H) -> H:
+        def register(run: H) -> H:
             hints = get_type_hints(run, include_extras=True)
             body, result = hints.get("body"), hints["return"]
             streams = Response in get_args(result)
@@ -172,7 +172,7 @@ class ApiOperations(list[ApiOperation]):
             )
             return run
 
-        return declared
+        return register
 
 
 def _parameter(given: inspect.Parameter, type: Any, path: str) -> ApiParameter:

@@ -29,13 +29,13 @@ async def page_of(
     items: list[Item] = []
     size, step, place, pace = 0, FIRST, start, Pace()
     while True:
-        asked = min(step, limit - len(items))
-        found, place = await read(asked, place)
+        count = min(step, limit - len(items))
+        found, place = await read(count, place)
         for item in found:
             items.append(item)
             size += len(render(item))
             await pace.rest()
-        if place is None or len(found) < asked or len(items) >= limit or size >= MAX_PAGE_BYTES:
+        if place is None or len(found) < count or len(items) >= limit or size >= MAX_PAGE_BYTES:
             return items, place
         step = min(2 * step, MOST) if size < SMALL * len(items) else FIRST
 
@@ -51,7 +51,7 @@ async def within_a_page(items: Sequence[Item]) -> list[Item]:
     return list(items)
 
 
-async def listed(
+async def page_of_items(
     read: Callable[[int, Place | None], Awaitable[Sequence[Item]]],
     place_of: Callable[[Item], Place],
     *,

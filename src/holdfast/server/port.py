@@ -61,7 +61,7 @@ def bind(config: Config) -> socket.socket:
         listener.listen(BACKLOG)  # two processes can bind one port, but only one can listen
     except OSError as error:
         listener.close()
-        raise _refused(config, ServerAddress(str(address[0]), port), error) from error
+        raise _bind_error(config, ServerAddress(str(address[0]), port), error) from error
     return listener
 
 
@@ -83,7 +83,7 @@ def is_loopback(host: str) -> bool:
     return False
 
 
-def _refused(config: Config, address: ServerAddress, error: OSError) -> BadSetting | PortTaken:
+def _bind_error(config: Config, address: ServerAddress, error: OSError) -> BadSetting | PortTaken:
     port = address.port
     if error.errno == errno.EADDRINUSE:
         holder, pid = _holder(config, address)
@@ -126,7 +126,7 @@ def _holder(config: Config, address: ServerAddress) -> tuple[str, int | None]:
             ours.pid,
         )
     process = _listener_of(address.port)
-    who = _described(process) if process else "a process of another account listens on it"
+    who = _describe(process) if process else "a process of another account listens on it"
     health = ask_health(address.url)
     if health is not None:
         who = who.replace("listens on it", f"listens on it, a holdfast {health.version}")
@@ -142,7 +142,7 @@ def _listener_of(port: int) -> psutil.Process | None:
     return None
 
 
-def _described(process: psutil.Process) -> str:
+def _describe(process: psutil.Process) -> str:
     with suppress(psutil.Error):
         command = " ".join(process.cmdline()) or process.name()
         since = datetime.fromtimestamp(process.create_time(), UTC).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -24,7 +24,7 @@ class WrongMethod(InvalidInput):
         self.allowed = allowed
 
 
-def only_read(method: str) -> None:
+def require_read_method(method: str) -> None:
     """Refuse methods other than GET and HEAD."""
     if method not in READING:
         raise WrongMethod(method, list(READING))
@@ -94,25 +94,25 @@ def code_of(error: HoldfastError | type[HoldfastError]) -> str:
 def problem_of(error: HoldfastError, *, instance: str, request_id: str) -> Problem:
     """Return the problem for an error. The reason of a server error is only in the log, not in the problem."""
     status, code = status_of(error), code_of(error)
-    told = error
+    public = error
     if isinstance(error, TurnFailed):
         pass
     elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        told = HoldfastError("internal error", next="Report it with the request id. The server's log has the cause.")
+        public = HoldfastError("internal error", next="Report it with the request id. The server's log has the cause.")
     elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        told = HoldfastError(error.what, next=error.next)
+        public = HoldfastError(error.what, next=error.next)
     return Problem(
         type=f"urn:holdfast:problem:{code}",
         title=code.replace("_", " ").capitalize(),
         status=status,
-        detail=str(told),
+        detail=str(public),
         code=code,
         instance=instance,
         request_id=request_id,
-        what=told.what,
-        why=told.why,
-        next=told.next,
-        details=told.details,
+        what=public.what,
+        why=public.why,
+        next=public.next,
+        details=public.details,
     )
 
 

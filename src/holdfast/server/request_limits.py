@@ -17,7 +17,7 @@ from holdfast.core.errors import Overloaded, ShuttingDown
 from holdfast.core.limits import LimitSettings
 from holdfast.core.shares import FairQueue, Holder, Shares, set_holder, shared_by_address, shared_by_tenant
 
-VISIT = "holdfast.visit"  # the key of the `RequestSlot` in the ASGI scope
+SLOT = "holdfast.visit"  # the key of the `RequestSlot` in the ASGI scope
 QUICK = 0.05  # seconds after which a call counts as waiting, and frees its place among the running requests
 ALWAYS_ANSWERED = "/healthz"  # without limits: a busy server must still be seen as alive
 FAREWELL = 1.0  # seconds to send the last responses
@@ -41,7 +41,7 @@ class RequestLimits:
         self.waiting = shared_by_tenant(limits, "waiting requests", limits.waiting, setting="limits.waiting")
         self.streams = shared_by_tenant(limits, "streams", limits.streams, setting="limits.streams")
         self.sockets = shared_by_tenant(limits, "sockets", limits.sockets, setting="limits.sockets")
-        self._visits: set[RequestSlot] = set()
+        self._slots: set[RequestSlot] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         self.stopping = asyncio.Event()
@@ -51,15 +51,15 @@ class RequestLimits:
         """Whether the server is stopping and accepts no more requests."""
         return self.stopping.is_set()
 
-    def join(self, visit: "RequestSlot") -> None:
+    def join(self, slot: "RequestSlot") -> None:
         """Register a request. `drain` waits for it."""
-        self._visits.add(visit)
+        self._slots.add(slot)
         self._idle.clear()
 
-    def leave(self, visit: "RequestSlot") -> None:
+    def leave(self, slot: "RequestSlot") -> None:
         """Unregister a request that has ended, or that `drain` need not wait for."""
-        self._visits.discard(visit)
-        if not self._visits:
+        self._slots.discard(slot)
+        if not self._slots:
             self._idle.set()
 
     async def drain(self, grace: float) -> None:
@@ -74,8 +74,8 @@ class RequestLimits:
 
     def cut(self) -> None:
         """Abort all registered requests. Their clients get an error."""
-        for visit in list(self._visits):
-            visit.cut()
+        for slot in list(self._slots):
+            slot.cut()
 
     def refuse_late(self) -> None:
         """Refuse a request that arrives while the server is stopping."""
@@ -121,14 +121,14 @@ class RequestSlot:
 
     def stay(self, seconds: float | None) -> None:
         """Become a waiting request, with a timeout of `seconds` from now on, or none. It frees its running place."""
-        self._last(self._traffic.waiting, seconds)
+        self._become(self._traffic.waiting, seconds)
 
     def listen(self) -> None:
         """Become a stream, without a timeout."""
-        self._last(self._traffic.streams, None)
+        self._become(self._traffic.streams, None)
 
     @contextmanager
-    def lasting(self, seconds: float) -> Generator[None]:
+    def extend_timeout(self, seconds: float) -> Generator[None]:
         """Allow a call `seconds`: after `QUICK` it becomes a waiting request, if there is a place.
 
         A faster call never takes such a place.
@@ -143,7 +143,7 @@ class RequestSlot:
     def socket(self) -> Generator[None]:
         """Hold a place among the sockets. Refuse the socket if there is none, or if the server is stopping."""
         self._traffic.refuse_late()
-        self._last(self._traffic.sockets, None)
+        self._become(self._traffic.sockets, None)
         self._traffic.leave(self)  # `drain` does not wait for sockets: the server closes them
         try:
             yield
@@ -169,7 +169,7 @@ class RequestSlot:
         with suppress(Overloaded, RuntimeError):  # it keeps the usual timeout, or is already ending
             self.stay(seconds)
 
-    def _last(self, places: Shares, seconds: float | None) -> None:
+    def _become(self, places: Shares, seconds: float | None) -> None:
         self._move(places, self._holder, retry_after=LATER)
         self._request.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
 

@@ -22,14 +22,14 @@ class RpcEndpoint:
         """Handle one request."""
         if scope["method"] != "POST":
             raise WrongMethod(scope["method"], ["POST"])
-        arrival = await GatewayRequest.of(self._authentication, scope, receive, send)
-        arrival.require_json()
-        body = await arrival.body()
-        gateway = self._gateways.of(arrival.caller.tenant)
-        visit = arrival.visit
+        http_request = await GatewayRequest.of(self._authentication, scope, receive, send)
+        http_request.require_json()
+        body = await http_request.body()
+        gateway = self._gateways.of(http_request.caller.tenant)
+        slot = http_request.slot
         dispatcher = Dispatcher(
-            gateway, arrival.caller, request_id=visit.request_id, envelopes=self._gateways.envelope_calls
+            gateway, http_request.caller, request_id=slot.request_id, envelopes=self._gateways.envelope_calls
         )
-        with visit.lasting(gateway.engine.config.gateway.timeout + MARGIN):
+        with slot.extend_timeout(gateway.engine.config.gateway.timeout + MARGIN):
             reply = await dispatcher.dispatch(body)
-        await arrival.answer(reply.body or b"", status=reply.status)
+        await http_request.answer(reply.body or b"", status=reply.status)

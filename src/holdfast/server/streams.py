@@ -46,33 +46,33 @@ def wants_stream(request: Request) -> bool:
     return request.method != "HEAD" and EVENT_STREAM in request.headers.get("accept", "").lower()
 
 
-def framed(kind: str, cursor: str, data: object) -> bytes:
+def encode_event(kind: str, cursor: str, data: object) -> bytes:
     """Encode an event for the stream. The rendered JSON has no line breaks."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), render(data))
 
 
-async def followed(call: ApiCall, watch: Watch, *, stops: bool = False) -> AsyncGenerator[Event | None]:
+async def follow_events(call: ApiCall, watch: Watch, *, stops: bool = False) -> AsyncGenerator[Event | None]:
     """Yield events while the client is connected and its access is valid; None after `HEARTBEAT` without an event.
 
     `stops`: end when the server stops.
     """
-    assert call.standing is not None
-    gone = asyncio.ensure_future(_gone(call.request))
-    stopping = asyncio.ensure_future(call.visit.stopping.wait())
-    coming: asyncio.Future[Event | None] | None = None
-    with call.standing.watched() as ended:
-        ends = [gone, ended, stopping] if stops else [gone, ended]
+    assert call.caller_session is not None
+    disconnect = asyncio.ensure_future(_wait_for_disconnect(call.request))
+    stopping = asyncio.ensure_future(call.slot.stopping.wait())
+    next_event: asyncio.Future[Event | None] | None = None
+    with call.caller_session.watched() as ended:
+        ends = [disconnect, ended, stopping] if stops else [disconnect, ended]
         try:
             while True:
-                coming = coming or asyncio.ensure_future(_next(watch))
-                await asyncio.wait([coming, *ends], timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
-                if gone.done():
+                next_event = next_event or asyncio.ensure_future(_next(watch))
+                await asyncio.wait([next_event, *ends], timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
+                if disconnect.done():
                     raise ClientDisconnect
                 if ended.done():
                     raise ended.result()
-                await call.standing.check()
-                if coming.done():
-                    event, coming = coming.result(), None
+                await call.caller_session.check()
+                if next_event.done():
+                    event, next_event = next_event.result(), None
                     if event is None:
                         return
                     yield event
@@ -81,12 +81,12 @@ async def followed(call: ApiCall, watch: Watch, *, stops: bool = False) -> Async
                 else:
                     yield None
         finally:
-            for task in (gone, stopping, *([coming] if coming else [])):
+            for task in (disconnect, stopping, *([next_event] if next_event else [])):
                 task.cancel()
                 await asyncio.wait([task])
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

@@ -96,27 +96,27 @@ class Subprotocol(Protocol):
         """Decode a frame of the client."""
         ...
 
-    def ready(self, opened: ReadyFrame) -> str | None:
+    def encode_ready(self, opened: ReadyFrame) -> str | None:
         """Encode the first frame."""
         ...
 
-    def told(self, event: Event) -> str | None:
+    def encode_event(self, event: Event) -> str | None:
         """Encode an event."""
         ...
 
-    def sent(self, sent: Sent, key: str | None) -> str | None:
+    def encode_sent(self, sent: Sent, key: str | None) -> str | None:
         """Encode the confirmation that a message was stored."""
         ...
 
-    def queued(self, queued: QueuedFrame) -> str | None:
+    def encode_queued(self, queued: QueuedFrame) -> str | None:
         """Encode the notice that a message waits until a process serves the agent."""
         ...
 
-    def pong(self) -> str | None:
+    def encode_pong(self) -> str | None:
         """Encode the answer to a ping."""
         ...
 
-    def refused(self, error: HoldfastError, key: str | None) -> str:
+    def encode_refusal(self, error: HoldfastError, key: str | None) -> str:
         """Encode the refusal of a frame."""
         ...
 
@@ -130,42 +130,42 @@ class PlainText:
         """Return the whole text as a message."""
         return SayFrame(text)
 
-    def ready(self, opened: ReadyFrame) -> str | None:
+    def encode_ready(self, opened: ReadyFrame) -> str | None:
         """Send nothing."""
         return None
 
-    def told(self, event: Event) -> str | None:
+    def encode_event(self, event: Event) -> str | None:
         """Return the answer; for an error or an approval, a sentence. Other events are not sent."""
         match event.kind:
             case "answer" if event.version == 1:
-                said = event.text
+                text = event.text
             case "error":
-                said = f"The agent could not answer: {event.text}"
+                text = f"The agent could not answer: {event.text}"
             case "approval":
-                wanted = render(event.arguments).decode()
-                said = (
-                    f"The agent asks whether it may use {event.tool} with {wanted}. "
+                arguments = render(event.arguments).decode()
+                text = (
+                    f"The agent asks whether it may use {event.tool} with {arguments}. "
                     f"Decide with POST /api/approvals/{event.approval_id}, or in `holdfast chat`."
                 )
             case _:
                 return None
-        return _whole(said) or None
+        return _replace_surrogates(text) or None
 
-    def sent(self, sent: Sent, key: str | None) -> str | None:
+    def encode_sent(self, sent: Sent, key: str | None) -> str | None:
         """Send nothing."""
         return None
 
-    def queued(self, queued: QueuedFrame) -> str | None:
+    def encode_queued(self, queued: QueuedFrame) -> str | None:
         """Return a sentence."""
-        return _whole(queued.text)
+        return _replace_surrogates(queued.text)
 
-    def pong(self) -> str | None:
+    def encode_pong(self) -> str | None:
         """Send nothing: there is no ping in plain text."""
         return None
 
-    def refused(self, error: HoldfastError, key: str | None) -> str:
+    def encode_refusal(self, error: HoldfastError, key: str | None) -> str:
         """Return the error in sentences."""
-        return _whole(_detail(error)[1])
+        return _replace_surrogates(_detail(error)[1])
 
 
 class Events:
@@ -184,27 +184,27 @@ class Events:
                 next="Send an object whose `type` is message, approve, deny, cancel, retry or ping.",
             ) from None
 
-    def ready(self, opened: ReadyFrame) -> str | None:
+    def encode_ready(self, opened: ReadyFrame) -> str | None:
         """Return the first frame as JSON."""
         return render(opened).decode()
 
-    def told(self, event: Event) -> str | None:
+    def encode_event(self, event: Event) -> str | None:
         """Return the event as JSON."""
         return render(event).decode()
 
-    def sent(self, sent: Sent, key: str | None) -> str | None:
+    def encode_sent(self, sent: Sent, key: str | None) -> str | None:
         """Return the run that answers the message, as JSON."""
         return render(SentFrame(sent.run_id, sent.node_id, key)).decode()
 
-    def queued(self, queued: QueuedFrame) -> str | None:
+    def encode_queued(self, queued: QueuedFrame) -> str | None:
         """Return the run that will answer the message, as JSON."""
         return render(queued).decode()
 
-    def pong(self) -> str | None:
+    def encode_pong(self) -> str | None:
         """Return a pong."""
         return '{"kind":"pong"}'
 
-    def refused(self, error: HoldfastError, key: str | None) -> str:
+    def encode_refusal(self, error: HoldfastError, key: str | None) -> str:
         """Return the error as JSON, with the same code as in the HTTP API."""
         code, message, next = _detail(error)
         return render(RefusedFrame(code, message, next, key)).decode()
@@ -216,6 +216,6 @@ def _detail(error: HoldfastError) -> tuple[str, str, str]:
     return problem.code, problem.detail, problem.next
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which a frame cannot contain."""
     return text.encode(errors="replace").decode()

@@ -64,8 +64,8 @@ class ArgumentError:
     @property
     def where(self) -> str:
         """The path of the argument, such as `items[0].name`."""
-        written = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in self.path).removeprefix(".")
-        return written if len(written) <= MAX_SHOWN + 20 else f"{written[: MAX_SHOWN + 20]}…"
+        text = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in self.path).removeprefix(".")
+        return text if len(text) <= MAX_SHOWN + 20 else f"{text[: MAX_SHOWN + 20]}…"
 
     def __str__(self) -> str:
         if self.kind == "missing":
@@ -200,12 +200,12 @@ def _in_list(
     path: Path,
     seen: frozenset[tuple[str, int]],
 ) -> Iterator[ArgumentError]:
-    listed = "prefixItems" if "prefixItems" in schema else "items" if isinstance(schema.get("items"), list) else None
-    first = 0 if listed is None else len(schema[listed])
+    keyword = "prefixItems" if "prefixItems" in schema else "items" if isinstance(schema.get("items"), list) else None
+    first = 0 if keyword is None else len(schema[keyword])
     for index, each in enumerate(value):
-        if listed is not None and index < first:
-            yield from _walk(parts, below(pointer, listed, index), each, (*path, index), seen)
-        elif "items" in schema and listed != "items":
+        if keyword is not None and index < first:
+            yield from _walk(parts, below(pointer, keyword, index), each, (*path, index), seen)
+        elif "items" in schema and keyword != "items":
             yield from _walk(parts, below(pointer, "items"), each, (*path, index), seen)
 
 
@@ -242,8 +242,8 @@ def _matches_constants(schema: Any, value: Any) -> bool:
     """Whether an object selects an alternative by the values of its `const` properties."""
     given = _as_mapping(value)
     properties = {name: _as_mapping(each) for name, each in _as_mapping(_as_mapping(schema).get("properties")).items()}
-    named = [(each["const"], given.get(name)) for name, each in properties.items() if "const" in each]
-    return bool(named) and all(const == actual for const, actual in named)
+    constants = [(each["const"], given.get(name)) for name, each in properties.items() if "const" in each]
+    return bool(constants) and all(const == actual for const, actual in constants)
 
 
 def _types(schema: Any) -> list[str]:
@@ -321,5 +321,5 @@ def _join_types(types: Sequence[str]) -> str:
 
 
 def _list_values(values: Sequence[Any]) -> str:
-    listed = ", ".join(render(each).decode() for each in values[:50])
-    return listed if len(listed) <= MAX_SCHEMA and len(values) <= 50 else f"{listed[:MAX_SCHEMA]}…"
+    text = ", ".join(render(each).decode() for each in values[:50])
+    return text if len(text) <= MAX_SCHEMA and len(values) <= 50 else f"{text[:MAX_SCHEMA]}…"

@@ -37,11 +37,11 @@ def unknown_tool(name: str, known: Collection[str], *, skill: str | None = None)
             f"the tool {name[:MAX_ECHO]} is not available yet. Load the skill {skill} with use_skill first."
         )
     names = sorted(known)
-    there = f"The tools are {', '.join(names)}." if names else "There are no tools."
+    available = f"The tools are {', '.join(names)}." if names else "There are no tools."
     if len(names) > MAX_LISTED:
         near = difflib.get_close_matches(name[:MAX_ECHO], names) or names[:MAX_LISTED]
-        there = f"Some of the {len(names)} tools are {', '.join(near)}."
-    return ArgumentRefusal(f"there is no tool {name[:MAX_ECHO]!r}. {there}")
+        available = f"Some of the {len(names)} tools are {', '.join(near)}."
+    return ArgumentRefusal(f"there is no tool {name[:MAX_ECHO]!r}. {available}")
 
 
 def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dict[str, Any] | ArgumentRefusal:
@@ -81,9 +81,9 @@ def check_parsed(tool: Tool, given: object, overlay: Overlay | None = None) -> d
         return _refusal(tool, f"{error.what}, {error.why}", "Tell the user that the tool needs to be fixed.")
     # Fixed arguments are not in the schema that the model saw, so they are left out of the check.
     fixed = overlay.fixed if overlay is not None else ()
-    written = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
+    from_model = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
     # A default in a back end's document is its value for a missing argument. Sending it can mean something else.
-    arguments = written if tool.is_imported else checker.defaults.fill(written)
+    arguments = from_model if tool.is_imported else checker.defaults.fill(from_model)
     try:
         invalid = None if checker.validator.is_valid(arguments) else arguments
     except UnicodeEncodeError:  # a lone surrogate is checked as U+FFFD

@@ -18,7 +18,7 @@ from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
-from holdfast.skills.disclosure import Catalog, KnownSkill, Opening, SkillGrant, catalog_of, opening, resolve_opening
+from holdfast.skills.disclosure import Catalog, KnownSkill, Opening, SkillGrant, catalog_of, opening_of, resolve_opening
 from holdfast.skills.offers import Offer, offer_of
 from holdfast.skills.runnable_kinds import Runs, can_run
 from holdfast.skills.tools import Tools
@@ -63,7 +63,7 @@ class OpenedSkills:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedCatalog:
     """A cached catalogue, when it was read, and what was opened from it."""
 
     catalog: Catalog
@@ -87,54 +87,54 @@ class Catalogs:
     def __init__(self, database: Database, tools: Tools) -> None:
         self._database = database
         self._tools = tools
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._cache: OrderedDict[str, _CachedCatalog] = OrderedDict()
         self._counting = asyncio.Lock()
         self._counted: dict[str, int] = {}  # tokens of skills, by `_stamp`
 
     async def of(self, agent: str) -> Catalog:
         """Return everything that an agent can use; nothing for an unknown agent."""
-        kept, _ = await self._current(agent, None)
-        return kept.catalog
+        cached, _ = await self._current(agent, None)
+        return cached.catalog
 
     async def open(self, agent: str, names: Sequence[str], *, conversation: UUID | None = None) -> OpenedSkills:
         """Open skills by name, with all that they require. Raise NotFound if the agent cannot use one.
 
         With a `conversation`, they stay open in it.
         """
-        kept = self._kept.get(agent)
-        if kept is not None and kept.is_fresh and all(name in kept.catalog.by_name for name in names):
+        cached = self._cache.get(agent)
+        if cached is not None and cached.is_fresh and all(name in cached.catalog.by_name for name in names):
             # The cache is usually current, and the answer says whether it is. So a model waits for one round trip.
-            found, revision = await self._open(kept.catalog, names, conversation)
-            if revision == kept.catalog.revision and found.has(names):
+            found, revision = await self._open(cached.catalog, names, conversation)
+            if revision == cached.catalog.revision and found.has(names):
                 return found
-        kept = await self._read(agent)
-        found, _ = await self._open(kept.catalog, names, conversation)
+        cached = await self._read(agent)
+        found, _ = await self._open(cached.catalog, names, conversation)
         if not found.has(names):  # they were deactivated meanwhile
             resolve_opening(await self.of(agent), names)
         return found
 
     async def loaded(self, agent: str, conversation: UUID) -> tuple[Catalog, OpenedSkills]:
         """Return what an agent can use, and what is open in a conversation; usually by one short statement."""
-        kept, loaded = await self._current(agent, conversation)
+        cached, loaded = await self._current(agent, conversation)
         ids = tuple(loaded)
         if not ids:
-            return kept.catalog, OpenedSkills()
-        found = kept.opened.get(ids)
+            return cached.catalog, OpenedSkills()
+        found = cached.opened.get(ids)
         if found is None:
-            found, _ = await self._fetch(kept.catalog, opening(kept.catalog, ids), (), None)
-            if len(kept.opened) >= OPENED:
-                kept.opened.clear()
-            kept.opened[ids] = found
-        return kept.catalog, found
+            found, _ = await self._fetch(cached.catalog, opening_of(cached.catalog, ids), (), None)
+            if len(cached.opened) >= OPENED:
+                cached.opened.clear()
+            cached.opened[ids] = found
+        return cached.catalog, found
 
-    async def whole(self, agent: str, counter: TokenCounter) -> int:
+    async def count_tokens(self, agent: str, counter: TokenCounter) -> int:
         """Return the tokens of everything that an agent could load. A skill is counted again only if it changed."""
-        kept = self._kept.get(agent) or await self._read(agent)
-        if counter.name not in kept.tokens:
+        cached = self._cache.get(agent) or await self._read(agent)
+        if counter.name not in cached.tokens:
             async with self._counting:
-                if counter.name not in kept.tokens:
-                    kept.tokens[counter.name] = await self._count(kept.catalog, counter)
-        return kept.tokens[counter.name]
+                if counter.name not in cached.tokens:
+                    cached.tokens[counter.name] = await self._count(cached.catalog, counter)
+        return cached.tokens[counter.name]
 
     async def load(self, conversation: UUID, agent: str, skills: Sequence[UUID]) -> None:
         """Store that skills are open in a conversation."""
@@ -142,7 +142,7 @@ class Catalogs:
 
     async def _count(self, catalog: Catalog, counter: TokenCounter) -> int:
         """Count the skills without a cached count, in batches, so that other tasks run in between."""
-        everything = opening(catalog, catalog.skills)
+        everything = opening_of(catalog, catalog.skills)
         grants: dict[UUID, dict[str, tuple[SkillGrant, KnownSkill]]] = {skill.id: {} for skill in everything.skills}
         for name, (grant, skill) in everything.tools.items():
             grants[skill.id][name] = grant, skill
@@ -154,40 +154,40 @@ class Catalogs:
             self._counted.clear()
         new = [skill for skill in everything.skills if stamps[skill.id] not in self._counted]
         for start in range(0, len(new), COUNTED):
-            some = tuple(new[start : start + COUNTED])
-            theirs = {name: given for skill in some for name, given in grants[skill.id].items()}
-            found, _ = await self._fetch(catalog, replace(everything, skills=some, tools=theirs), (), None)
+            batch = tuple(new[start : start + COUNTED])
+            their_grants = {name: given for skill in batch for name, given in grants[skill.id].items()}
+            found, _ = await self._fetch(catalog, replace(everything, skills=batch, tools=their_grants), (), None)
             for skill in found.skills:
-                tools = [offer.spec.told() for offer in found.disclosed.values() if offer.skill == skill.id]
+                tools = [offer.spec.to_json() for offer in found.disclosed.values() if offer.skill == skill.id]
                 count = partial(_tokens, counter, [skill.instructions, *tools])
                 tokens = await run_in_thread(count, name="holdfast tokens")
                 self._counted[stamps[skill.id]] = tokens
         return sum(self._counted.get(stamp, 0) for stamp in stamps.values())
 
-    async def _current(self, agent: str, conversation: UUID | None) -> tuple[_Kept, Sequence[UUID]]:
+    async def _current(self, agent: str, conversation: UUID | None) -> tuple[_CachedCatalog, Sequence[UUID]]:
         state = cast(Row, await self._database.one(sql("registry_state"), conversation, stored_name("agent", agent)))
-        kept = self._kept.get(agent)
-        if kept is None or not kept.is_fresh or kept.catalog.revision != state["revision"]:
-            kept = await self._read(agent)
-        return kept, state["loaded"]
+        cached = self._cache.get(agent)
+        if cached is None or not cached.is_fresh or cached.catalog.revision != state["revision"]:
+            cached = await self._read(agent)
+        return cached, state["loaded"]
 
-    async def _read(self, agent: str) -> _Kept:
+    async def _read(self, agent: str) -> _CachedCatalog:
         began = time.monotonic()
         row = cast(Row, await self._database.one(sql("catalog"), stored_name("agent", agent)))
         assigned = {UUID(each["skill_id"]): each["config"] for each in row["assigned"]}
         catalog, former = (
             catalog_of(agent, row["revision"], assigned, (_skill(each, self._tools.runs) for each in row["skills"])),
-            self._kept.get(agent),
+            self._cache.get(agent),
         )
         same = former is not None and former.catalog == catalog
-        kept = _Kept(former.catalog if former is not None and same else catalog, began)
-        if former is not None and former.catalog.revision == kept.catalog.revision:
-            kept.tokens.update(former.tokens)
-        self._kept[agent] = kept
-        self._kept.move_to_end(agent)
-        if len(self._kept) > REMEMBERED:
-            self._kept.popitem(last=False)
-        return kept
+        cached = _CachedCatalog(former.catalog if former is not None and same else catalog, began)
+        if former is not None and former.catalog.revision == cached.catalog.revision:
+            cached.tokens.update(former.tokens)
+        self._cache[agent] = cached
+        self._cache.move_to_end(agent)
+        if len(self._cache) > REMEMBERED:
+            self._cache.popitem(last=False)
+        return cached
 
     async def _open(
         self, catalog: Catalog, names: Sequence[str], conversation: UUID | None
@@ -204,7 +204,7 @@ class Catalogs:
             conversation, stored_name("agent", catalog.agent), [*load],
         ))  # fmt: skip
         instructions: Mapping[str, str] = row["instructions"]
-        tools = {tool.name: tool for tool in map(self._tools.told, row["tools"])}
+        tools = {tool.name: tool for tool in map(self._tools.parse_tool, row["tools"])}
         skills = tuple(
             OpenedSkill(
                 skill.id,
@@ -256,13 +256,13 @@ def _tokens(counter: TokenCounter, texts: Iterable[str]) -> int:
     return sum(map(counter.count, texts))
 
 
-def _skill(told: Mapping[str, Any], runs: Runs) -> KnownSkill:
-    needs = [(UUID(id), required) for id, required, _, _ in told["needs"]]
+def _skill(row: Mapping[str, Any], runs: Runs) -> KnownSkill:
+    needs = [(UUID(id), required) for id, required, _, _ in row["needs"]]
     return KnownSkill(
-        UUID(told["id"]),
-        told["name"],
-        told["description"],
-        parts=tuple(map(UUID, told["parts"])),
+        UUID(row["id"]),
+        row["name"],
+        row["description"],
+        parts=tuple(map(UUID, row["parts"])),
         requires=tuple(id for id, required in needs if required),
         optional=tuple(id for id, required in needs if not required),
         tools=tuple(
@@ -270,9 +270,9 @@ def _skill(told: Mapping[str, Any], runs: Runs) -> KnownSkill:
                 UUID(each["id"]), each["name"], each["description"], each["access"], each["level"], each["permissions"],
                 each["config"], each["version"],
             )
-            for each in told["tools"]
+            for each in row["tools"]
             if can_run(each["kind"], each["mode"], runs)
         ),
-        lacks=tuple(name for _, required, name, active in told["needs"] if required and not active),
-        version=told["version"],
+        lacks=tuple(name for _, required, name, active in row["needs"] if required and not active),
+        version=row["version"],
     )  # fmt: skip

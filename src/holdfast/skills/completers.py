@@ -10,7 +10,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.threads import run_in_thread
 from holdfast.skills.run import Run, begin_run
 
-Completing = Callable[..., Any] | Sequence[str]  # a function of the text typed so far, or all values
+CompletionSource = Callable[..., Any] | Sequence[str]  # a function of the text typed so far, or all values
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Completer:
         return [str(each) for each in found]
 
 
-def completers_of(what: str, functions: Mapping[str, Completing], names: Collection[str]) -> dict[str, Completer]:
+def completers_of(what: str, functions: Mapping[str, CompletionSource], names: Collection[str]) -> dict[str, Completer]:
     """Return completers by argument. Raise InvalidInput for an unknown argument or an unsuitable function."""
     unknown = next((name for name in functions if name not in names), None)
     if unknown is not None:
@@ -44,14 +44,14 @@ def completers_of(what: str, functions: Mapping[str, Completing], names: Collect
     return {name: _completer(what, name, each, names) for name, each in functions.items()}
 
 
-def _completer(what: str, name: str, source: Completing, names: Collection[str]) -> Completer:
+def _completer(what: str, name: str, source: CompletionSource, names: Collection[str]) -> Completer:
     if not callable(source):
         values = [str(each) for each in source]
 
-        async def beginning(typed: str) -> list[str]:
+        async def matching_values(typed: str) -> list[str]:
             return [each for each in values if each.lower().startswith(typed.lower())]
 
-        return Completer(beginning)
+        return Completer(matching_values)
     hints, parameters = _hints(source), [*inspect.signature(source).parameters.values()]
     run_argument = next((each.name for each in parameters[1:] if hints.get(each.name) is Run), None)
     others = [each for each in parameters[1:] if each.name != run_argument]

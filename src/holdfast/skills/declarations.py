@@ -14,7 +14,7 @@ from holdfast.skills.registry_columns import check_object, check_tool, tool_item
 from holdfast.skills.skill import DeclaredSkill
 from holdfast.skills.skills import cycle_error, file_columns, skill_item, unknown_agent, unknown_skill
 from holdfast.skills.tool import LEVELS, Tool
-from holdfast.skills.tools import service_taken, unknown_tool
+from holdfast.skills.tools import service_taken_error, unknown_tool
 
 sql = statements(__name__)
 
@@ -39,13 +39,13 @@ class Declarations:
         Changes by an administrator are kept: activation, permissions and links. With `whole`, these are all
         declarations of the app: tools and skills that it no longer declares are deactivated.
         """
-        brought = {tool.name: tool for tool in tools}
-        _refuse_duplicates(brought.values())
+        by_name = {tool.name: tool for tool in tools}
+        _refuse_duplicates(by_name.values())
         ordered = in_order(skills)
-        await run_in_thread(lambda: [check_tool(tool) for tool in brought.values()], name="holdfast tools")
+        await run_in_thread(lambda: [check_tool(tool) for tool in by_name.values()], name="holdfast tools")
 
         async def work(tx: Transaction) -> Mapping[str, Tool]:
-            stored = await self._tools(tx, app_name, brought, whole=whole)
+            stored = await self._tools(tx, app_name, by_name, whole=whole)
             await self._skills(tx, app_name, ordered, whole=whole)
             await self._links(tx, ordered, assignments or {})
             return stored
@@ -60,7 +60,7 @@ class Declarations:
         rows = await tx.all(sql("declare_tools"), store(app_name), [*map(tool_item, tools.values())], whole)
         for row in rows:
             if row["taken"] == "service":
-                raise service_taken(row["name"], tools[row["name"]].service or "", f"the tool {row['owner']}")
+                raise service_taken_error(row["name"], tools[row["name"]].service or "", f"the tool {row['owner']}")
             if row["taken"] is not None:
                 raise _name_taken_error("tool", row["name"], row["taken"], row["owner"])
         return {row["name"]: replace(tools[row["name"]], id=row["id"], version=row["version"]) for row in rows}
@@ -130,13 +130,13 @@ def in_order(skills: Iterable[DeclaredSkill]) -> list[DeclaredSkill]:
         declared[each.name] = each
     ordered: dict[str, DeclaredSkill] = {}
     for each in declared.values():
-        way = [each]
-        while (parent := declared.get(way[-1].parent or "")) is not None and parent.name not in ordered:
-            if parent in way:
-                names = [one.name for one in way[way.index(parent) :]]
+        chain = [each]
+        while (parent := declared.get(chain[-1].parent or "")) is not None and parent.name not in ordered:
+            if parent in chain:
+                names = [one.name for one in chain[chain.index(parent) :]]
                 raise cycle_error([*names, names[0]], "is part of")
-            way.append(parent)
-        ordered.update((one.name, one) for one in reversed(way))
+            chain.append(parent)
+        ordered.update((one.name, one) for one in reversed(chain))
     return list(ordered.values())
 
 
@@ -144,7 +144,7 @@ def _refuse_duplicates(tools: Iterable[Tool]) -> None:
     seen: dict[str, str] = {}
     for tool in tools:
         if tool.service is not None and seen.setdefault(tool.service, tool.name) != tool.name:
-            raise service_taken(tool.name, tool.service, f"the tool {seen[tool.service]}")
+            raise service_taken_error(tool.name, tool.service, f"the tool {seen[tool.service]}")
 
 
 def _check(skill: DeclaredSkill) -> None:

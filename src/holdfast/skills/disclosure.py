@@ -124,39 +124,39 @@ def catalog_of(
 
     Missing skills, such as inactive ones, are left out, and so are skills to which only they lead.
     """
-    there = {skill.id: skill for skill in skills}
-    had = [id for id in assigned if id in there]
-    found = _reachable(there, had)
-    configs = {id: [assigned[id]] for id in had if assigned[id]}
-    for id in reversed(had):
+    by_id = {skill.id: skill for skill in skills}
+    assigned_ids = [id for id in assigned if id in by_id]
+    found = _reachable(by_id, assigned_ids)
+    configs = {id: [assigned[id]] for id in assigned_ids if assigned[id]}
+    for id in reversed(assigned_ids):
         if assigned[id]:
-            for led in _reachable(there, [id]) - {*had}:
-                configs.setdefault(led, []).append(assigned[id])
+            for reachable in _reachable(by_id, [id]) - {*assigned_ids}:
+                configs.setdefault(reachable, []).append(assigned[id])
 
-    def kept(ids: Iterable[UUID]) -> tuple[UUID, ...]:
+    def filter_found(ids: Iterable[UUID]) -> tuple[UUID, ...]:
         return tuple(id for id in ids if id in found)
 
     reached = {
         id: replace(
             skill,
-            parts=kept(skill.parts),
-            requires=kept(skill.requires),
-            optional=kept(skill.optional),
+            parts=filter_found(skill.parts),
+            requires=filter_found(skill.requires),
+            optional=filter_found(skill.optional),
             configs=tuple(configs.get(id, ())),
         )
-        for id in dict.fromkeys((*had, *there))
-        if id in found and (skill := there[id])
+        for id in dict.fromkeys((*assigned_ids, *by_id))
+        if id in found and (skill := by_id[id])
     }
-    return Catalog(agent, revision, kept(assigned), reached)
+    return Catalog(agent, revision, filter_found(assigned), reached)
 
 
-def _reachable(there: Mapping[UUID, KnownSkill], ids: Iterable[UUID]) -> set[UUID]:
+def _reachable(by_id: Mapping[UUID, KnownSkill], ids: Iterable[UUID]) -> set[UUID]:
     """Return skills and all to which they lead."""
     found = {*ids}
     waiting = deque(found)
     while waiting:
-        skill = there[waiting.popleft()]
-        new = {id for id in (*skill.requires, *skill.leads_to) if id in there} - found
+        skill = by_id[waiting.popleft()]
+        new = {id for id in (*skill.requires, *skill.leads_to) if id in by_id} - found
         found |= new
         waiting += new
     return found
@@ -182,8 +182,8 @@ def list_skills(catalog: Catalog, budget: int, counter: TokenCounter, *, without
 
 def line_of(name: str, description: str) -> str:
     """Return a skill or a tool as one line, so that no description starts a new line."""
-    said = " ".join(description.split())
-    return f"- {name}: {said}" if said else f"- {name}"
+    text = " ".join(description.split())
+    return f"- {name}: {text}" if text else f"- {name}"
 
 
 def resolve_opening(catalog: Catalog, names: Sequence[str]) -> Opening:
@@ -191,10 +191,10 @@ def resolve_opening(catalog: Catalog, names: Sequence[str]) -> Opening:
     unknown = [name for name in names if name not in catalog.by_name]
     if unknown:
         raise _unknown_skill_error(catalog, unknown[0])
-    return opening(catalog, [catalog.by_name[name].id for name in names])
+    return opening_of(catalog, [catalog.by_name[name].id for name in names])
 
 
-def opening(catalog: Catalog, ids: Iterable[UUID]) -> Opening:
+def opening_of(catalog: Catalog, ids: Iterable[UUID]) -> Opening:
     """Return the skills of these ids that the agent can use, and those that they require."""
     ids = [*ids]
     skills = in_load_order(catalog, ids)
@@ -215,27 +215,27 @@ def _configs(
     catalog: Catalog, skills: Iterable[KnownSkill], ids: Iterable[UUID]
 ) -> dict[UUID, tuple[Mapping[str, Any], ...]]:
     """Return the configs for the tools of each skill: of its own assignment, and of those it is opened with."""
-    said = dict[UUID, list[Mapping[str, Any]]]()
-    for asked in (catalog.skills[id] for id in ids if id in catalog.skills):
-        if asked.configs:
-            for skill in in_load_order(catalog, [asked.id]):
-                said.setdefault(skill.id, []).extend(asked.configs)
+    found = dict[UUID, list[Mapping[str, Any]]]()
+    for wanted in (catalog.skills[id] for id in ids if id in catalog.skills):
+        if wanted.configs:
+            for skill in in_load_order(catalog, [wanted.id]):
+                found.setdefault(skill.id, []).extend(wanted.configs)
     for skill in skills:  # its own config overrides those that led to it
         if skill.configs and skill.id in catalog.assigned:
-            said.setdefault(skill.id, []).extend(skill.configs)
-    return {id: tuple(configs) for id, configs in said.items()}
+            found.setdefault(skill.id, []).extend(skill.configs)
+    return {id: tuple(configs) for id, configs in found.items()}
 
 
 def in_load_order(catalog: Catalog, ids: Iterable[UUID]) -> tuple[KnownSkill, ...]:
     """Return skills and all that they require, transitively; required skills come first."""
     ordered: dict[UUID, KnownSkill] = {}
-    begun: set[UUID] = set()
+    visited: set[UUID] = set()
     stack = [id for id in reversed([*ids]) if id in catalog.skills]
     while stack:
         skill = catalog.skills[stack[-1]]
-        if skill.id not in begun:
-            begun.add(skill.id)
-            stack += [id for id in reversed(skill.requires) if id not in begun]
+        if skill.id not in visited:
+            visited.add(skill.id)
+            stack += [id for id in reversed(skill.requires) if id not in visited]
         else:  # its requirements are done, or in a cycle, which the registry prevents
             stack.pop()
             ordered.setdefault(skill.id, skill)

@@ -111,10 +111,10 @@ def write_folder(skill: FolderSkill) -> dict[str, bytes]:
     rest = storable(skill.front_matter)
     if own := _own_fields(skill, rest):
         metadata = _mapping(rest.get("metadata"))
-        kept = None if metadata is None else _mapping(metadata.get("holdfast"))
-        if metadata is None or kept is None:
+        other_fields = None if metadata is None else _mapping(metadata.get("holdfast"))
+        if metadata is None or other_fields is None:
             raise InvalidInput(f"the skill {skill.name:.100} cannot be written", why="its metadata is not a mapping")
-        rest["metadata"] = {**metadata, "holdfast": {**kept, **own}}
+        rest["metadata"] = {**metadata, "holdfast": {**other_fields, **own}}
     head = {"name": folder_name(skill.name), "description": skill.description, **rest}
     page = write_page(storable(head), skill.instructions)
     return {FILE: page.encode(errors="replace"), **skill.files}
@@ -227,18 +227,18 @@ def _text(page: MarkdownPage, head: dict[str, Any], key: str, *, most: int | Non
 
 def _pop_own_fields(page: MarkdownPage, head: dict[str, Any]) -> dict[str, Any]:
     """Remove the fields below `metadata.holdfast` from the front matter, and return them."""
-    kept, place = _mapping(head.get("metadata")), page.lines.get("metadata", 1)
-    if kept is None:
+    metadata, place = _mapping(head.get("metadata")), page.lines.get("metadata", 1)
+    if metadata is None:
         raise line_error(place, "`metadata` is not a mapping", "Write `key: value` lines below it.")
-    if "holdfast" not in kept:
+    if "holdfast" not in metadata:
         return {}
-    own = _mapping(kept.pop("holdfast"))
+    own = _mapping(metadata.pop("holdfast"))
     if own is None:
         raise line_error(place, "`metadata.holdfast` is not a mapping", "Write `key: value` lines below it.")
     if unknown := {key: value for key, value in own.items() if key not in _OWN_KEYS}:
-        kept["holdfast"] = unknown
-    if kept:
-        head["metadata"] = kept
+        metadata["holdfast"] = unknown
+    if metadata:
+        head["metadata"] = metadata
     else:
         del head["metadata"]
     return own
@@ -246,34 +246,38 @@ def _pop_own_fields(page: MarkdownPage, head: dict[str, Any]) -> dict[str, Any]:
 
 def _version(head: Mapping[str, Any]) -> str:
     """Return the version in `metadata.version`, where many authors write it, or the default."""
-    said = (_mapping(head.get("metadata")) or {}).get("version")
-    return str(said) if isinstance(said, str | int | float) and 0 < len(str(said)) <= MAX_VERSION else FIRST_VERSION
+    version = (_mapping(head.get("metadata")) or {}).get("version")
+    return (
+        str(version)
+        if isinstance(version, str | int | float) and 0 < len(str(version)) <= MAX_VERSION
+        else FIRST_VERSION
+    )
 
 
 def _own_text(page: MarkdownPage, own: Mapping[str, Any], key: str, most: int) -> str | None:
-    said = own.get(key)
-    if said is None:
+    value = own.get(key)
+    if value is None:
         return None
-    text = str(said) if isinstance(said, str | int | float) and not isinstance(said, bool) else ""
+    text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
     if not text.strip() or len(text) > most:
-        why = f"`metadata.holdfast.{key}` has the invalid value {said!r:.60}"
+        why = f"`metadata.holdfast.{key}` has the invalid value {value!r:.60}"
         raise line_error(page.lines["metadata"], why, f"Use a string of 1 to {most} characters.")
     return text
 
 
 def _names(page: MarkdownPage, own: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    said: object = own.get(key) or []
-    if not isinstance(said, list) or not all(isinstance(each, str) and each for each in cast(list[Any], said)):
+    names: object = own.get(key) or []
+    if not isinstance(names, list) or not all(isinstance(each, str) and each for each in cast(list[Any], names)):
         why = f"`metadata.holdfast.{key}` is not a list of names"
         raise line_error(page.lines["metadata"], why, f"Write `{key}: [orders, refunds]`.")
-    return tuple(dict.fromkeys(cast(list[str], said)))
+    return tuple(dict.fromkeys(cast(list[str], names)))
 
 
 def _tools(page: MarkdownPage, own: Mapping[str, Any]) -> Iterator[FolderTool]:
-    said: object = own.get("tools") or []
-    if not isinstance(said, list):
+    entries: object = own.get("tools") or []
+    if not isinstance(entries, list):
         raise line_error(page.lines["metadata"], "`metadata.holdfast.tools` is not a list", "Write `tools: [track]`.")
-    for each in cast(list[Any], said):
+    for each in cast(list[Any], entries):
         tool = {"name": each} if isinstance(each, str) else _mapping(each) or {}
         name, access, config = tool.get("name"), cast(Access | None, tool.get("access")), _mapping(tool.get("config"))
         known = tool.keys() <= {"name", "access", "config"} and access in (None, *LEVELS)
@@ -291,7 +295,7 @@ def _mapping(value: object) -> dict[str, Any] | None:
 
 def _own_fields(skill: FolderSkill, rest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields below `metadata.holdfast`, without those that have their default."""
-    said = {
+    fields = {
         "name": None if folder_name(skill.name) == skill.name else skill.name,
         "version": None if skill.version == _version(rest) else skill.version,
         "parent": skill.parent,
@@ -299,14 +303,14 @@ def _own_fields(skill: FolderSkill, rest: Mapping[str, Any]) -> dict[str, Any]:
         "optional": list(skill.optional),
         "tools": [_tool_entry(each) for each in skill.tools],
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _tool_entry(tool: FolderTool) -> str | dict[str, Any]:
     if tool == FolderTool(tool.name):
         return tool.name
-    said = {"name": tool.name, "access": tool.access, "config": dict(tool.config)}
-    return {key: value for key, value in said.items() if value}
+    fields = {"name": tool.name, "access": tool.access, "config": dict(tool.config)}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _load(folder: Path) -> FolderSkill:
@@ -314,8 +318,8 @@ def _load(folder: Path) -> FolderSkill:
         found = dict(_list_files(folder))
         check_files({name: status.st_size for name, status in found.items()})
         contents = {name: (folder / name).read_bytes() for name in found}
-        runs = [name for name, status in found.items() if status.st_mode & stat.S_IXUSR]
-        return read_folder(contents, executable=runs)
+        executables = [name for name, status in found.items() if status.st_mode & stat.S_IXUSR]
+        return read_folder(contents, executable=executables)
     except OSError as error:
         raise InvalidInput(
             f"{folder} cannot be read", why=str(error.strerror), next="Check the folder and its permissions."

@@ -18,7 +18,7 @@ MAX_HEADER = 64 * 1024  # characters
 MAX_DEPTH = 20
 
 _HEADER = re.compile(r"---[ \t]*\r?\n(?P<header>.*?)(?<=\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_parsed = cast(Callable[..., Iterator[yaml.Event]], vars(yaml)["parse"])  # PyYAML does not declare its type
+_parse_events = cast(Callable[..., Iterator[yaml.Event]], vars(yaml)["parse"])  # PyYAML does not declare its type
 _compose = cast(Callable[..., yaml.Node | None], vars(yaml)["compose"])
 _WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,99})")
@@ -77,7 +77,7 @@ def _compose_tree(header: str) -> yaml.Node | None:
     """Parse a header into a tree. This is safe only after the checks for its depth and for aliases."""
     depth = 0
     try:
-        for event in _parsed(header, Loader=yaml.CSafeLoader):
+        for event in _parse_events(header, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 raise line_error(_line(event), "YAML aliases are not allowed", "Replace the alias with its value.")
             if isinstance(event, yaml.CollectionStartEvent | yaml.CollectionEndEvent):
@@ -98,15 +98,15 @@ def _compose_tree(header: str) -> yaml.Node | None:
 
 def _value(node: yaml.Node) -> Any:
     if isinstance(node, yaml.MappingNode):
-        read: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, value in _pairs(node):
             if not isinstance(key, yaml.ScalarNode):
                 raise line_error(_line(key), "a key is not a string", "Use strings as keys.")
             name = str(cast(object, key.value))
-            if name in read:
+            if name in mapping:
                 raise line_error(_line(key), f"the key `{name:.60}` is there twice", "Remove one of them.")
-            read[name] = _value(value)
-        return read
+            mapping[name] = _value(value)
+        return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_value(each) for each in cast(list[yaml.Node], node.value)]
     scalar = cast(yaml.ScalarNode, node)

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.threads import run_in_thread
-from holdfast.skills.parameters import normal
+from holdfast.skills.parameters import normalize
 from holdfast.skills.run import Run, begin_run
 from holdfast.skills.tool import LEVELS, LONGEST_TIMEOUT, MODES, Access, Mode, Tool
 from holdfast.skills.validators import checker_of
@@ -65,7 +65,9 @@ def parse_docstring(docstring: str) -> Docstring:
             text.append(line)
         elif not section:
             text.append(line)
-    return Docstring("\n".join(text).strip(), {name: " ".join(filter(None, said)) for name, said in parameters.items()})
+    return Docstring(
+        "\n".join(text).strip(), {name: " ".join(filter(None, lines)) for name, lines in parameters.items()}
+    )
 
 
 MOST_ABANDONED = 8  # threads of one tool whose callers gave up: blocked functions must not exhaust the process
@@ -144,38 +146,40 @@ def tool_of(
     arguments by name if its parameters are the schema's properties, and otherwise all of them in its one parameter.
     """
     inner = _inner(function)
-    named = getattr(inner, "__name__", type(inner).__name__) if name is None else name
-    signature = _signature(named, function)
-    _check(named, signature, timeout)
+    tool_name = getattr(inner, "__name__", type(inner).__name__) if name is None else name
+    signature = _signature(tool_name, function)
+    _check(tool_name, signature, timeout)
     if access not in LEVELS:
-        raise _tool_error(named, f"its access {access!r:.100} is unknown", f"Use one of {', '.join(LEVELS)}.")
+        raise _tool_error(tool_name, f"its access {access!r:.100} is unknown", f"Use one of {', '.join(LEVELS)}.")
     if mode not in MODES:
-        raise _tool_error(named, f"its mode {mode!r:.100} is unknown", f"Use one of {', '.join(MODES)}.")
-    hints = _hints(named, inner)
+        raise _tool_error(tool_name, f"its mode {mode!r:.100} is unknown", f"Use one of {', '.join(MODES)}.")
+    hints = _hints(tool_name, inner)
     run_argument = next((each for each in signature.parameters if _is_run(hints.get(each))), None)
     documentation = parse_docstring(inspect.getdoc(inner) or "")
-    taken = [each for name, each in signature.parameters.items() if name != run_argument]
+    argument_parameters = [each for name, each in signature.parameters.items() if name != run_argument]
     takes_all: str | None = None
     if schema is not None:
-        schema = _check_schema(named, schema)
-        hints = {**{each.name: Any for each in taken}, **hints}
-        takes_all = _parameter_of_all(named, [each.name for each in taken], schema)
+        schema = _check_schema(tool_name, schema)
+        hints = {**{each.name: Any for each in argument_parameters}, **hints}
+        takes_all = _parameter_of_all(tool_name, [each.name for each in argument_parameters], schema)
     try:
         if takes_all is not None:
-            arguments = _type_of_all(named, hints[takes_all])
+            arguments = _type_of_all(tool_name, hints[takes_all])
         else:
-            fields = [_field(named, each, hints, documentation.parameters.get(each.name)) for each in taken]
+            fields = [
+                _field(tool_name, each, hints, documentation.parameters.get(each.name)) for each in argument_parameters
+            ]
             arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
         parameters = _schema(arguments) if schema is None else schema
     except (TypeError, ValueError) as error:
         raise _tool_error(
-            named,
+            tool_name,
             f"its types have no JSON Schema ({str(error).partition(chr(10))[0]:.200})",
             "Use str, int, float, bool, list, dict, Literal, enums, dataclasses, TypedDict, datetime or UUID.",
         ) from None
     declared = Function(function, arguments, run_argument, takes_all)
     return Tool(
-        named,
+        tool_name,
         documentation.text,
         parameters,
         access=access,
@@ -190,7 +194,7 @@ def tool_of(
 
 def _check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        checked = normal(schema)
+        checked = normalize(schema)
         checker_of(checked)
     except InvalidInput as error:
         raise _tool_error(tool, f"its JSON Schema is invalid ({error.why})", "Correct the schema.") from None
@@ -200,15 +204,15 @@ def _check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 def _parameter_of_all(tool: str, names: Sequence[str], schema: Mapping[str, Any]) -> str | None:
     """Return the parameter that gets all arguments, or None if each argument has its own."""
     properties = cast(Mapping[str, Any], schema.get("properties", {}))
-    strange = [name for name in names if name not in properties]
-    if strange and len(names) == 1:
+    without_property = [name for name in names if name not in properties]
+    if without_property and len(names) == 1:
         return names[0]
-    if strange:
-        why = f"the schema has no property {strange[0]}, which the function takes"
+    if without_property:
+        why = f"the schema has no property {without_property[0]}, which the function takes"
         raise _tool_error(tool, why, "Name its parameters like the properties, or let one parameter take all of them.")
-    left = next((name for name in properties if name not in names), None)
-    if left is not None:
-        why = f"the schema has the property {left:.60}, which the function does not take"
+    property_without = next((name for name in properties if name not in names), None)
+    if property_without is not None:
+        why = f"the schema has the property {property_without:.60}, which the function does not take"
         raise _tool_error(tool, why, "Add a parameter for each property, or use one parameter that takes all of them.")
     return None
 
@@ -286,7 +290,7 @@ def _field(
     name, default = parameter.name, parameter.default
     if name not in hints:
         raise _tool_error(tool, f"the parameter {name} has no type", f"Annotate it, for example {name}: str.")
-    kind = _told(hints[name])
+    kind = _with_format(hints[name])
     if default is None:
         kind = kind | None
     if description and not (typing.get_origin(kind) is Annotated and _describes(kind)):
@@ -302,12 +306,12 @@ def _is_run(kind: object) -> bool:
     return kind is Run or Run in typing.get_args(kind)
 
 
-def _told(kind: Any) -> Any:
+def _with_format(kind: Any) -> Any:
     """Return a type with the format that a model has to use, if the schema would not show it."""
     if kind is datetime:
         return Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})]
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return functools.reduce(lambda one, other: one | other, map(_told, typing.get_args(kind)))
+        return functools.reduce(lambda one, other: one | other, map(_with_format, typing.get_args(kind)))
     return kind
 
 

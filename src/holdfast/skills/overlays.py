@@ -101,8 +101,10 @@ def check_values(tool: Tool, config: Config, *, all: bool = False) -> None:
     for key in ("arguments", "defaults"):
         for name, value in _entries(config, key):
             if name not in names and all:
-                there = ", ".join(names) or "none"
-                raise _config_error(f"the tool {tool.name} has no argument `{name:.60}`; its arguments: {there:.300}")
+                available = ", ".join(names) or "none"
+                raise _config_error(
+                    f"the tool {tool.name} has no argument `{name:.60}`; its arguments: {available:.300}"
+                )
             if name in names and not parts.fits(below("", "properties", name), value):
                 raise _config_error(f"`{key}.{name:.60}` does not match the schema of the tool {tool.name}")
 

@@ -2,7 +2,7 @@
 
 The columns of a row hold what they can express of an argument, and `validation_schema` the rest. `rest` holds what the
 schema says outside of its properties. `schema_of(*parameters_of(schema))` returns the schema again, normalized by
-`normal`:
+`normalize`:
 
     the root has the type object, and `properties`, even if empty
     properties whose names are too long for a row come last, by name
@@ -53,19 +53,19 @@ class ParameterRow:
 
 def parameters_of(schema: Schema | bool) -> tuple[list[ParameterRow], dict[str, Any]]:
     """Split a schema into rows and the rest. Raise InvalidInput if it is not a schema of arguments."""
-    whole = normal(schema)
+    whole = normalize(schema)
     del whole["type"]
     properties = cast(dict[str, Any], whole.pop("properties"))
     required = cast(list[str], whole.pop("required", []))
-    told = {name: each for name, each in properties.items() if len(name) <= LONGEST_NAME}
+    in_rows = {name: each for name, each in properties.items() if len(name) <= LONGEST_NAME}
     rows = [
         _row(name, each, required=name in required, order_index=index)
-        for index, (name, each) in enumerate(told.items())
+        for index, (name, each) in enumerate(in_rows.items())
     ]
-    if untold := {name: each for name, each in properties.items() if name not in told}:
-        whole["properties"] = untold
-    if unnamed := [name for name in required if name not in told]:
-        whole["required"] = unnamed
+    if in_rest := {name: each for name, each in properties.items() if name not in in_rows}:
+        whole["properties"] = in_rest
+    if required_in_rest := [name for name in required if name not in in_rows]:
+        whole["required"] = required_in_rest
     return rows, whole
 
 
@@ -74,35 +74,35 @@ def schema_of(rows: Iterable[ParameterRow], rest: Schema) -> dict[str, Any]:
     ordered = sorted(rows, key=lambda row: (row.order_index, row.name))
     properties = {row.name: _property(row) for row in ordered} | dict(rest.get("properties", {}))
     required = list(dict.fromkeys([row.name for row in ordered if row.required] + list(rest.get("required", ()))))
-    told: dict[str, Any] = {"type": "object", "properties": properties}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
-        told["required"] = required
-    return told | {key: value for key, value in rest.items() if key not in told and key != "required"}
+        schema["required"] = required
+    return schema | {key: value for key, value in rest.items() if key not in schema and key != "required"}
 
 
-def normal(schema: Schema | bool) -> dict[str, Any]:
+def normalize(schema: Schema | bool) -> dict[str, Any]:
     """Return a schema of arguments in its stored form. Raise InvalidInput if it is not one."""
     if schema is True:
         schema = {}
     if not isinstance(schema, Mapping):
-        raise _refused("it is not an object", "Pass the JSON Schema of an object, such as {}.")
+        raise _schema_error("it is not an object", "Pass the JSON Schema of an object, such as {}.")
     clean = storable(schema)
     types = clean.pop("type", "object")
     if types != "object" and not (isinstance(types, list) and "object" in types):
-        raise _refused(f"its type is {types!r:.80}", 'Use "type": "object"; arguments are passed by name.')
+        raise _schema_error(f"its type is {types!r:.80}", 'Use "type": "object"; arguments are passed by name.')
     properties = clean.pop("properties", {})
     if not isinstance(properties, dict):
-        raise _refused("its `properties` is not an object", "Map each name to a schema.")
+        raise _schema_error("its `properties` is not an object", "Map each name to a schema.")
     for name, each in cast(dict[str, Any], properties).items():
         if not isinstance(each, dict | bool):
-            raise _refused(f"`properties.{name:.80}` is not a schema", "Use an object or true.")
+            raise _schema_error(f"`properties.{name:.80}` is not a schema", "Use an object or true.")
     required = clean.pop("required", [])
     if not isinstance(required, list) or not all(isinstance(each, str) for each in cast(list[Any], required)):
-        raise _refused("its `required` is not a list of names", "Use a list of names.")
-    properties = dict(sorted(cast(dict[str, Any], properties).items(), key=_untold_last))
+        raise _schema_error("its `required` is not a list of names", "Use a list of names.")
+    properties = dict(sorted(cast(dict[str, Any], properties).items(), key=_long_names_last))
     names = _in_order(cast(list[str], required), properties)
-    told: dict[str, Any] = {"type": "object", "properties": properties}
-    return told | ({"required": names} if names else {}) | clean
+    result: dict[str, Any] = {"type": "object", "properties": properties}
+    return result | ({"required": names} if names else {}) | clean
 
 
 def storable(schema: Schema) -> dict[str, Any]:
@@ -133,36 +133,36 @@ def _property(row: ParameterRow) -> dict[str, Any] | bool:
         if plain or not rest:
             return rest
         rest = {}
-    told: dict[str, Any] = {} if row.param_type == "any" else {"type": row.param_type}
+    schema: dict[str, Any] = {} if row.param_type == "any" else {"type": row.param_type}
     if row.description is not None:
-        told["description"] = row.description
+        schema["description"] = row.description
     if row.default_value is not None:
-        told["default"] = row.default_value
-    return told | (rest or {})
+        schema["default"] = row.default_value
+    return schema | (rest or {})
 
 
-def _type(said: object) -> ParameterType:
+def _type(value: object) -> ParameterType:
     """Return the column's type for the type, or list of types, of a schema."""
-    if isinstance(said, list):
-        others: set[ParameterType] = {_type(each) for each in cast(list[object], said) if each != "null"}
+    if isinstance(value, list):
+        others: set[ParameterType] = {_type(each) for each in cast(list[object], value) if each != "null"}
         return others.pop() if len(others) == 1 else "any"
-    return _TYPES.get(said, "any") if isinstance(said, str) else "any"
+    return _TYPES.get(value, "any") if isinstance(value, str) else "any"
 
 
-def _untold_last(item: tuple[str, Any]) -> str:
+def _long_names_last(item: tuple[str, Any]) -> str:
     return item[0] if len(item[0]) > LONGEST_NAME else ""
 
 
 def _in_order(required: Sequence[str], properties: Mapping[str, Any]) -> list[str]:
-    named = set(required)
-    return [name for name in properties if name in named] + [
+    required_names = set(required)
+    return [name for name in properties if name in required_names] + [
         name for name in dict.fromkeys(required) if name not in properties
     ]
 
 
 def _clean(value: Any, depth: int) -> Any:
     if depth > MAX_JSON_DEPTH:
-        raise _refused(f"it has more than {MAX_JSON_DEPTH} levels", "Move repeated parts to `$defs`.")
+        raise _schema_error(f"it has more than {MAX_JSON_DEPTH} levels", "Move repeated parts to `$defs`.")
     if isinstance(value, str):
         return _UNSTORABLE.sub(_INSTEAD, value)
     if isinstance(value, Mapping):
@@ -173,5 +173,5 @@ def _clean(value: Any, depth: int) -> Any:
     return value
 
 
-def _refused(why: str, next: str) -> InvalidInput:
+def _schema_error(why: str, next: str) -> InvalidInput:
     return InvalidInput("the schema of the tool's arguments is invalid", why=why, next=next)

@@ -35,8 +35,8 @@ def refusal_reason(access: Access, level: Access, permissions: Mapping[str, Any]
         return f"it requires the access {access}, and the skill grants only {level:.40}. Continue without it."
     cap = cap_of(permissions, agent)
     if cap is not None and _rank(cap) < _rank(access):
-        said = "has no access" if cap == NONE else f"has only {cap}"
-        return f"it requires the access {access}, and {agent:.100} {said}. Continue without it."
+        limit = "has no access" if cap == NONE else f"has only {cap}"
+        return f"it requires the access {access}, and {agent:.100} {limit}. Continue without it."
     return ""
 
 
@@ -47,10 +47,10 @@ def cap_of(permissions: Mapping[str, Any], agent: str) -> str | None:
     agents = permissions.get("agents", {})
     if not isinstance(agents, Mapping):
         return NONE
-    said: object = cast(Mapping[str, object], agents).get(agent, permissions.get("default"))
-    if said is None:
+    cap: object = cast(Mapping[str, object], agents).get(agent, permissions.get("default"))
+    if cap is None:
         return None
-    return said if isinstance(said, str) and said in CAPS else NONE
+    return cap if isinstance(cap, str) and cap in CAPS else NONE
 
 
 def allows_users(access: Access, permissions: Mapping[str, Any]) -> bool:
@@ -62,19 +62,19 @@ def check_permissions(permissions: object) -> dict[str, Any]:
     """Return valid permissions of a tool. Raise InvalidInput with the reason for others."""
     if not isinstance(permissions, Mapping):
         raise _permissions_error("they are not an object")
-    said = cast(Mapping[str, Any], permissions)
-    unknown = [str(key) for key in said if key not in PERMISSIONS_SCHEMA["properties"]]
+    fields = cast(Mapping[str, Any], permissions)
+    unknown = [str(key) for key in fields if key not in PERMISSIONS_SCHEMA["properties"]]
     if unknown:
         raise _permissions_error(f"the key `{unknown[0]:.60}` is unknown")
-    agents: object = said.get("agents", {})
+    agents: object = fields.get("agents", {})
     if not isinstance(agents, Mapping):
         raise _permissions_error("`agents` is not an object")
     caps = {f"agents.{name:.60}": cap for name, cap in cast(Mapping[str, object], agents).items()}
-    caps |= {key: said[key] for key in ("default", "users") if key in said}
+    caps |= {key: fields[key] for key in ("default", "users") if key in fields}
     for place, cap in caps.items():
         if cap not in CAPS:
             raise _permissions_error(f"the value {cap!r:.60} of `{place}` is unknown")
-    return dict(said)
+    return dict(fields)
 
 
 def _rank(level: str) -> int:

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import store
-from holdfast.skills.parameters import ParameterRow, normal, parameters_of
+from holdfast.skills.parameters import ParameterRow, normalize, parameters_of
 from holdfast.skills.registry_terms import terms_of
 from holdfast.skills.service import method_error
 from holdfast.skills.tool import KINDS, LEVELS, LONGEST_TIMEOUT, MODES, RESERVED, Tool
@@ -83,7 +83,7 @@ def check_tool(tool: Tool) -> None:
         raise InvalidInput(f"{what} cannot be stored", why=wrong[0], next=wrong[1])
     check_text(what, "description", tool.description, MAX_DESCRIPTION)
     try:
-        checker_of(normal(tool.parameters))
+        checker_of(normalize(tool.parameters))
     except InvalidInput as error:
         why = f"the JSON Schema of its arguments is invalid ({error.why})"
         raise InvalidInput(f"{what} cannot be stored", why=why, next="Correct the schema.") from None

@@ -67,18 +67,18 @@ class RegistryIndexer(NotifiedJob):
         async with self._running:
             self._next = EVERY
             self._refused = {id: until for id, until in self._refused.items() if until > time.monotonic()}
-            kept = await self._kept_models()
-            rows = await self._postgres.system.all(sql("unindexed_registries"), self._can_embed(), kept)
-            held = set[TenantId]()
+            current_models = await self._current_models()
+            rows = await self._postgres.system.all(sql("unindexed_registries"), self._can_embed(), current_models)
+            leased = set[TenantId]()
 
             async def turn(tenant: TenantId) -> int:
-                held.add(tenant)
-                return await self._index_batch(self._postgres.tenant(tenant), kept)
+                leased.add(tenant)
+                return await self._index_batch(self._postgres.tenant(tenant), current_models)
 
             try:
                 return await in_turns([row["id"] for row in rows], turn, name=NAME)
             finally:
-                for tenant in held:
+                for tenant in leased:
                     with contextlib.suppress(HoldfastError):  # then the lease expires
                         await self._postgres.tenant(tenant).run(sql("release_registry_indexing"), self._id)
 
@@ -87,25 +87,25 @@ class RegistryIndexer(NotifiedJob):
         await self.catch_up()
         return self._next
 
-    def wakes(self) -> Sequence[asyncio.Event]:
+    def wake_events(self) -> Sequence[asyncio.Event]:
         """Return the event of a model that becomes available, unless it is set: the memory indexer clears it."""
-        arrived = self._embeddings.arrived
+        arrived = self._embeddings.model_available
         return [] if arrived.is_set() else [arrived]
 
-    async def _index_batch(self, database: Database, kept: list[str] | None) -> int:
+    async def _index_batch(self, database: Database, current_models: list[str] | None) -> int:
         """Index a batch of a tenant. Return how many entries it settled; 0: there is nothing more to do now."""
         if not await database.run(sql("lease_registry_indexing"), self._id, LEASE):
             self._next = min(self._next, LEASE.total_seconds())
             return 0
-        return await self._step(database, kept)
+        return await self._step(database, current_models)
 
-    async def _step(self, database: Database, kept: list[str] | None) -> int:
+    async def _step(self, database: Database, current_models: list[str] | None) -> int:
         rows = await database.all(sql("unanalyzed_entries"), READ_TOGETHER)
         if rows:  # terms first: there may be many rows, and vectors take longer
             return await self._write(database, [(row, None, None) for row in rows])
         if not self._can_embed() or len(self._refused) > MOST_REFUSED:
             return 0
-        rows = await database.all(sql("unembedded_entries"), kept, list(self._refused), TOGETHER)
+        rows = await database.all(sql("unembedded_entries"), current_models, list(self._refused), TOGETHER)
         texts = [text_of(restore(row["name"]), restore(row["description"])) for row in rows]
         languages: list[Language] = [language_of(text) for text in texts]
         results: list[Indexed] = []
@@ -140,7 +140,7 @@ class RegistryIndexer(NotifiedJob):
     def _can_embed(self) -> bool:
         return any((model := self._embeddings.model(each)) and self._embeddings.ready(model) for each in LANGUAGES)
 
-    async def _kept_models(self) -> list[str] | None:
+    async def _current_models(self) -> list[str] | None:
         """Return the models whose vectors are not replaced.
 
         None: no vectors are replaced, because another process wants other models or no model is available here.

@@ -13,8 +13,8 @@ _IN_NAME = "@"  # occurs in no lexeme
 
 def terms_of(name: str, description: str) -> list[int]:
     """Return the distinct terms of a skill or a tool."""
-    said = terms(f"{name}\n{description[:READ]}")
-    return list(dict.fromkeys([*said, *(in_name(lexeme) for lexeme in lexemes(name))]))
+    text_terms = terms(f"{name}\n{description[:READ]}")
+    return list(dict.fromkeys([*text_terms, *(in_name(lexeme) for lexeme in lexemes(name))]))
 
 
 def in_name(lexeme: str) -> int:

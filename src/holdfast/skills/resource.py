@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.completers import Completer, Completing, completers_of
+from holdfast.skills.completers import Completer, CompletionSource, completers_of
 from holdfast.skills.function_tools import Function, conversion_error, tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -40,7 +40,7 @@ class McpResource:
 
     async def read(self, run: Run, values: Mapping[str, str]) -> Any:
         """Return the function's result."""
-        return await self.function.run(run, fitted(self.function, values), name=f"holdfast resource {self.name}")
+        return await self.function.run(run, convert_texts(self.function, values), name=f"holdfast resource {self.name}")
 
 
 def resource_of(
@@ -51,11 +51,11 @@ def resource_of(
     title: str = "",
     description: str | None = None,
     mime_type: str | None = None,
-    complete: Mapping[str, Completing] | None = None,
+    complete: Mapping[str, CompletionSource] | None = None,
 ) -> McpResource:
     """Return the resource of a function. Raise InvalidInput if its parameters are not those of the URI."""
     template = UriTemplate(uri)
-    tool = described_by(function, f"the resource {uri}", named=name is not None)
+    tool = describe_function(function, f"the resource {uri}", has_name=name is not None)
     assert tool.function is not None
     _check(f"the resource {uri}", template, tool.function)
     return McpResource(
@@ -69,15 +69,15 @@ def resource_of(
     )
 
 
-def described_by(function: Callable[..., Any], what: str, *, named: bool) -> Tool:
-    """Describe a function as a tool; `named`: the caller already has a name for it."""
+def describe_function(function: Callable[..., Any], what: str, *, has_name: bool) -> Tool:
+    """Describe a function as a tool; `has_name`: the caller already has a name for it."""
     try:
-        return tool_of(function, name="named" if named else None)
+        return tool_of(function, name="named" if has_name else None)
     except InvalidInput as error:
         raise InvalidInput(f"{what} cannot be declared", why=error.why, next=error.next) from None
 
 
-def fitted(function: Function, values: Mapping[str, str]) -> dict[str, Any]:
+def convert_texts(function: Function, values: Mapping[str, str]) -> dict[str, Any]:
     """Convert texts to the types of a function's parameters. Raise InvalidInput if one does not fit."""
     try:
         found = msgspec.convert(dict(values), function.arguments, strict=False)
@@ -93,10 +93,10 @@ def _check(what: str, template: UriTemplate, function: Function) -> None:
     extra = next((name for name in template.names if name not in taken), None)
     if extra is not None:
         raise InvalidInput(f"{what} cannot be declared", why=f"its function does not take {extra}")
-    lacking = next((each.name for each in fields if each.required and each.name not in template.names), None)
-    if lacking is not None:
+    missing = next((each.name for each in fields if each.required and each.name not in template.names), None)
+    if missing is not None:
         raise InvalidInput(
             f"{what} cannot be declared",
-            why=f"its function takes {lacking}, which is not in the URI",
-            next=f"Add {{{lacking}}} to the URI, or give the parameter a default.",
+            why=f"its function takes {missing}, which is not in the URI",
+            next=f"Add {{{missing}}} to the URI, or give the parameter a default.",
         )

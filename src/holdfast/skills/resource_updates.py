@@ -7,11 +7,12 @@ from datetime import timedelta
 from time import monotonic
 
 from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Database, PooledStatements
 from holdfast.postgres.sql import statements
 from holdfast.skills.uri_templates import MAX_URI
 
-KEPT = timedelta(hours=1)  # for which the count of a resource is kept
+KEEP_FOR = timedelta(hours=1)  # for which the count of a resource is kept
 FORGET_EACH = 60.0  # seconds
 
 sql = statements(__name__)
@@ -30,7 +31,7 @@ class ResourceUpdates:
         self._loop = asyncio.get_running_loop()
         self._due: set[tuple[Database, str]] = set()
         self._sending: asyncio.Task[None] | None = None
-        self._forgot = 0.0
+        self._forgot_at = 0.0
 
     def send(self, database: Database, uri: str) -> None:
         """Announce that a resource of a tenant has changed. Callable from any thread; does not wait."""
@@ -50,12 +51,15 @@ class ResourceUpdates:
             self._sending = asyncio.create_task(self._send(), name="holdfast updates")
 
     async def _count(self, due: set[tuple[Database, str]]) -> None:
-        forget = monotonic() - self._forgot > FORGET_EACH
-        for database in {database for database, _ in due}:
-            await database.run(sql("count_updates"), sorted(digest_of(uri) for each, uri in due if each is database))
+        forget = monotonic() - self._forgot_at > FORGET_EACH
+        tenants: dict[TenantId, tuple[Database, set[bytes]]] = {}  # a tenant may announce it by several engines
+        for database, uri in due:
+            tenants.setdefault(await database.tenant(), (database, set()))[1].add(digest_of(uri))
+        for database, digests in tenants.values():
+            await database.run(sql("count_updates"), sorted(digests))
             if forget:
-                await database.run(sql("forget_updates"), KEPT)
-                self._forgot = monotonic()
+                await database.run(sql("forget_updates"), KEEP_FOR)
+                self._forgot_at = monotonic()
 
     async def _send(self) -> None:
         try:

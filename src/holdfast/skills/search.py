@@ -92,13 +92,13 @@ class RegistrySearch:
         _check(query, kinds, limit)
         catalog = None if agent is None else await self._catalogs.of(agent)
         vectors = await self._vectors(query)
-        asked = lexemes(query[:READ])
+        query_lexemes = lexemes(query[:READ])
         arguments = (
             list(kinds),
             limit,
             among if catalog is None else [*catalog.skills, *catalog.tool_ids],
-            [term(lexeme) for lexeme in asked],
-            [in_name(lexeme) for lexeme in asked],
+            [term(lexeme) for lexeme in query_lexemes],
+            [in_name(lexeme) for lexeme in query_lexemes],
             list(vectors),
             list(vectors.values()),
             [self._embeddings.unrelated(model) for model in vectors],
@@ -111,8 +111,8 @@ class RegistrySearch:
             await self._database.run(sql("forget_removed"))
             rows = await self._database.all(sql("search_registry"), *arguments)
         skills = {} if catalog is None else _skills_of_tools(catalog)
-        found = SearchResults(_found(row, skills, explain=explain) for row in rows if row["kind"] != REMOVED)
-        found.reduced = self._lack(query, vectors)
+        found = SearchResults(_result(row, skills, explain=explain) for row in rows if row["kind"] != REMOVED)
+        found.reduced = self._missing_vector_reason(query, vectors)
         return found
 
     async def _vectors(self, query: str) -> Mapping[str, bytes]:
@@ -139,7 +139,7 @@ class RegistrySearch:
         model = self._embeddings.model(language)
         return None if model is None else plain_model(model)
 
-    def _lack(self, query: str, vectors: Mapping[str, bytes]) -> str:
+    def _missing_vector_reason(self, query: str, vectors: Mapping[str, bytes]) -> str:
         own = self._model_of(language_of(query))
         if own is None or own in vectors:
             return ""
@@ -147,7 +147,7 @@ class RegistrySearch:
         return why if state == "reduced" else f"{own} returned no vector for this query"
 
 
-def _found(row: Row, skills: Mapping[UUID, str], *, explain: bool) -> SearchResult:
+def _result(row: Row, skills: Mapping[UUID, str], *, explain: bool) -> SearchResult:
     parts = FoundParts(*row["parts"])
     skill = skills.get(row["id"]) or (None if row["skill"] is None else restore(row["skill"]))
     score = parts.vector + parts.words + parts.name

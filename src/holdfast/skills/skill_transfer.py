@@ -107,13 +107,13 @@ async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) 
 
 async def _unlink(skills: Skills, before: _State, folder: FolderSkill, *, by: str) -> None:
     """Remove the links that the folder does not have."""
-    for tool in _gone((link.tool for link in before.tools), (tool.name for tool in folder.tools)):
+    for tool in _removed_names((link.tool for link in before.tools), (tool.name for tool in folder.tools)):
         await skills.unlink(folder.name, tool, by=by)
-    for name in _gone((need.on for need in before.needs), (*folder.requires, *folder.optional)):
+    for name in _removed_names((need.on for need in before.needs), (*folder.requires, *folder.optional)):
         await skills.undepend(folder.name, name, by=by)
 
 
-def _gone(before: Iterable[str], after: Iterable[str]) -> list[str]:
+def _removed_names(before: Iterable[str], after: Iterable[str]) -> list[str]:
     return sorted({*before} - {*after})
 
 

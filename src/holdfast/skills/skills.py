@@ -349,7 +349,7 @@ def unknown_agent(name: str) -> NotFound:
 
 
 def cycle_error(cycle: Sequence[str], verb: str) -> InvalidInput:
-    """Return the error for a cycle of skills; `way` begins and ends with the same skill."""
+    """Return the error for a cycle of skills; `cycle` begins and ends with the same skill."""
     links = ", ".join(f"{one} {verb} {other}" for one, other in pairwise(cycle))
     return InvalidInput(
         f"the skill {cycle[0]} cannot be stored" if verb != "needs" else f"the skill {cycle[0]} cannot need {cycle[1]}",

@@ -100,11 +100,13 @@ class Tools:
         `service` the JSON-RPC method. Omitted fields are unchanged, except a script.
         """
         entry = None if version is None else await self.get(name)
-        was = Tool(name, "", {}) if entry is None else entry.tool
-        if kind == was.kind:
-            request = request or was.request
+        before = Tool(name, "", {}) if entry is None else entry.tool
+        if kind == before.kind:
+            request = request or before.request
             reference, server = (
-                (reference, server or was.reference) if kind == "mcp_server" else (reference or was.reference, server)
+                (reference, server or before.reference)
+                if kind == "mcp_server"
+                else (reference or before.reference, server)
             )
         if kind in ("rest", "graphql"):
             request = _request(request, method or ("POST" if kind == "graphql" else ""), endpoint or "")
@@ -114,14 +116,14 @@ class Tools:
             description,
             parameters,
             kind,
-            was.access if access is UNSET else access,
-            was.mode if mode is UNSET else mode,
-            was.idempotent if idempotent is UNSET else idempotent,
-            was.approve if approve is UNSET else approve,
-            was.timeout if timeout is UNSET else timeout,
+            before.access if access is UNSET else access,
+            before.mode if mode is UNSET else mode,
+            before.idempotent if idempotent is UNSET else idempotent,
+            before.approve if approve is UNSET else approve,
+            before.timeout if timeout is UNSET else timeout,
             request=request,
             reference=runs or "",
-            service=was.service if service is UNSET else service,
+            service=before.service if service is UNSET else service,
         )
         await run_in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes long
         check_runnable(tool, self.runs)
@@ -143,7 +145,7 @@ class Tools:
                 f"the tool {name} already exists", next=f"Pass its version, {row['version']}, to change it."
             )
         if row["outcome"] == "service":
-            raise service_taken(name, tool.service or "", f"the tool {row['source']}")
+            raise service_taken_error(name, tool.service or "", f"the tool {row['source']}")
         _refuse(row, name, version, "Change")
         return await self.get(name)
 
@@ -157,14 +159,14 @@ class Tools:
     async def by_names(self, names: Iterable[str]) -> dict[str, Tool]:
         """Return those of these tools that exist, active or not."""
         rows = await self._database.all(sql("tools_by_name"), [store(name) for name in names])
-        return {tool.name: tool for tool in (self.told(row["told"]) for row in rows)}
+        return {tool.name: tool for tool in (self.parse_tool(row["told"]) for row in rows)}
 
     async def allowed(self, names: Sequence[str], *, agent: str) -> dict[str, Tool]:
         """Return those of these tools that an agent may call and that can run, in the given order."""
         if not names:
             return {}
         rows = {row["name"]: row for row in await self._database.all(sql("allowed_tools"), [*map(store, names)])}
-        found = {name: self.told(rows[name]["told"]) for name in names if name in rows}
+        found = {name: self.parse_tool(rows[name]["told"]) for name in names if name in rows}
         return {
             name: tool
             for name, tool in found.items()
@@ -175,7 +177,7 @@ class Tools:
     async def current(self, id: UUID) -> Tool | None:
         """Return the current state of a tool, active or not."""
         row = await self._database.one(sql("current_tool"), id)
-        return None if row is None else self.told(row["told"])
+        return None if row is None else self.parse_tool(row["told"])
 
     async def list(
         self,
@@ -192,7 +194,7 @@ class Tools:
         if kind is not None and kind not in KINDS:
             raise InvalidInput(f"the kind {kind!r:.100} is unknown", next=f"Use one of {', '.join(KINDS)}.")
         rows = await self._database.all(
-            sql("list_tools"), store(after or ""), limit, _stored(source), kind, active, _stored(skill)
+            sql("list_tools"), store(after or ""), limit, _store_optional(source), kind, active, _store_optional(skill)
         )
         return [self.entry_of(row) for row in rows]
 
@@ -229,12 +231,12 @@ class Tools:
         )  # takes a second for a thousand tools
         run = await self._database.within(tx)
         rows = await run.all(sql("store_tools"), source_id, operations, names, items, author_of(by))
-        became: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "same": [], "deactivated": []}
+        by_change: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "same": [], "deactivated": []}
         for row in rows:
-            became[row["change"]].append(row["name"])
-        return Diff(*(tuple(sorted(each)) for each in became.values()))
+            by_change[row["change"]].append(row["name"])
+        return Diff(*(tuple(sorted(each)) for each in by_change.values()))
 
-    def told(self, row: Mapping[str, Any]) -> Tool:
+    def parse_tool(self, row: Mapping[str, Any]) -> Tool:
         """Return the tool of a `told` column; the same object as long as the column is unchanged."""
         known = self._parsed.get(row["tool_id"])
         if known is not None and known[0] == row:
@@ -249,11 +251,11 @@ class Tools:
 
     async def _check_agents(self, permissions: Mapping[str, Any], before: Mapping[str, Any]) -> None:
         """Refuse unknown agents in permissions; one of those `before` may have been removed since."""
-        named = sorted({*permissions.get("agents", {})} - {*before.get("agents", {})})
-        if not named:
+        new_names = sorted({*permissions.get("agents", {})} - {*before.get("agents", {})})
+        if not new_names:
             return
-        known = {row["name"] for row in await self._database.all(sql("existing_agents"), [*map(store, named)])}
-        unknown = next((name for name in named if name not in known), None)
+        known = {row["name"] for row in await self._database.all(sql("existing_agents"), [*map(store, new_names)])}
+        unknown = next((name for name in new_names if name not in known), None)
         if unknown is not None:
             raise NotFound(
                 f"there is no agent {unknown!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them."
@@ -270,7 +272,7 @@ class Tools:
     def entry_of(self, row: Row) -> ToolEntry:
         """Return the tool of a row of `tool_entries`."""
         return ToolEntry(
-            self.told(row["told"]),
+            self.parse_tool(row["told"]),
             row["tool_id"],
             row["aggregate_version"],
             restore(row["version"]),
@@ -325,7 +327,7 @@ def unknown_tool(name: str) -> NotFound:
     return NotFound(f"there is no tool {name!r:.200}", next="`holdfast tools ls` and `GET /api/tools` list them.")
 
 
-def service_taken(name: str, method: str, whose: str) -> AlreadyExists:
+def service_taken_error(name: str, method: str, whose: str) -> AlreadyExists:
     """Return the error for a method that another tool has."""
     return AlreadyExists(
         f"the tool {name} cannot have the service id {method}",
@@ -399,16 +401,16 @@ def _refuse_duplicates(tools: Sequence["ImportedTool"]) -> None:
         ("name", [each.tool.name for each in tools]),
     ):
         seen: set[str] = set()
-        twice = next((name for name in names if name in seen or seen.add(name)), None)
-        if twice is not None:
+        duplicate = next((name for name in names if name in seen or seen.add(name)), None)
+        if duplicate is not None:
             raise InvalidInput(
                 "the tools cannot be stored",
-                why=f"two of them have the {what} {twice!r:.200}",
+                why=f"two of them have the {what} {duplicate!r:.200}",
                 next="Make it unique in the document.",
             )
 
 
-def _stored(name: str | None) -> str | None:
+def _store_optional(name: str | None) -> str | None:
     return None if name is None else store(name)
 
 

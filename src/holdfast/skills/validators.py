@@ -22,7 +22,7 @@ from holdfast.core.text import render
 Schema = Mapping[str, Any] | bool
 
 MAX_SCHEMA_VALUES = 10_000  # compiling takes up to 10 µs for each
-KEPT = 500  # cached checkers; a large one takes half a megabyte
+MAX_CACHED = 500  # cached checkers; a large one takes half a megabyte
 MAX_DEFAULTS_DEPTH = 8  # levels of nested objects that get defaults
 MAX_COMBINATIONS = 10_000  # paths on which one value is checked
 
@@ -155,19 +155,19 @@ def checker_of(schema: Schema, *, formats: bool = True) -> Checker:
     Arguments that the schema does not name are refused, unless it has a keyword for them. `formats`: whether the
     formats date-time, date, uuid, email and uri are checked.
     """
-    return _kept(_Same(schema), formats)
+    return _cached_checker(_Same(schema), formats)
 
 
-@lru_cache(KEPT)
-def _kept(same: _Same, formats: bool) -> Checker:
-    return _compiled(render(same.schema), formats)
+@lru_cache(MAX_CACHED)
+def _cached_checker(same: _Same, formats: bool) -> Checker:
+    return _compile(render(same.schema), formats)
 
 
-@lru_cache(KEPT)
-def _compiled(text: bytes, formats: bool) -> Checker:
+@lru_cache(MAX_CACHED)
+def _compile(text: bytes, formats: bool) -> Checker:
     try:
         _refuse_large(text)
-        schema = _closed(decode(text))
+        schema = _close(decode(text))
         _refuse_complex(schema)
         checker = _checker(schema, formats)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
@@ -196,7 +196,7 @@ def _checker(schema: Schema, formats: bool) -> Checker:
     return Checker(schema, validator, Defaults(), options)
 
 
-def _closed(schema: Any) -> Schema:
+def _close(schema: Any) -> Schema:
     """Drop an unknown `$schema`, and forbid additional properties unless the schema is open on purpose."""
     if not isinstance(schema, dict):
         return bool(schema)
@@ -242,16 +242,16 @@ def _with_parts(schema: Any) -> Iterator[Any]:
 def _combinations(schema: Schema, part: Any, known: dict[int, int]) -> int:
     """Return the number of paths on which a part of a schema checks a value. A cycle counts once."""
     stack = [part]
-    begun = set[int]()
+    visited = set[int]()
     while stack:
         part = stack[-1]
         if id(part) in known:
             stack.pop()
             continue
         inner = [*_in_place(schema, part)]
-        waiting = [each for each in inner if id(each) not in known and id(each) not in begun]
-        if waiting and id(part) not in begun:
-            begun.add(id(part))
+        waiting = [each for each in inner if id(each) not in known and id(each) not in visited]
+        if waiting and id(part) not in visited:
+            visited.add(id(part))
             stack += waiting
         else:
             known[id(part)] = min(1 + sum(known.get(id(each), 1) for each in inner), MAX_COMBINATIONS + 1)
@@ -263,15 +263,15 @@ def _in_place(schema: Schema, part: Any) -> Iterator[Any]:
     """Yield the parts that apply to the same value as a part."""
     if not isinstance(part, dict):
         return
-    said = cast(dict[str, Any], part)
+    keywords = cast(dict[str, Any], part)
     for key in ("allOf", "anyOf", "oneOf"):
-        yield from cast(list[Any], said[key]) if isinstance(said.get(key), list) else ()
+        yield from cast(list[Any], keywords[key]) if isinstance(keywords.get(key), list) else ()
     for key in ("not", "if", "then", "else"):
-        if key in said:
-            yield said[key]
+        if key in keywords:
+            yield keywords[key]
     for key in ("dependentSchemas", "dependencies"):
-        yield from cast(dict[str, Any], said[key]).values() if isinstance(said.get(key), dict) else ()
-    reference = said.get("$ref")
+        yield from cast(dict[str, Any], keywords[key]).values() if isinstance(keywords.get(key), dict) else ()
+    reference = keywords.get("$ref")
     if isinstance(reference, str) and _LOCAL.match(reference):
         yield resolve(schema, unquote(reference[1:]))
 
@@ -291,9 +291,9 @@ def _defaults(parts: "SchemaParts", pointer: str, depth: int, known: dict[tuple[
         return found
     for name, each in cast(dict[str, Any], cast(Mapping[str, Any], schema).get("properties", {})).items():
         place = below(target, "properties", name)
-        for said in (each, parts.at(parts.target(place))):
-            if name not in found.values and isinstance(said, Mapping) and "default" in said:
-                default = cast(Mapping[str, Any], said)["default"]
+        for candidate in (each, parts.at(parts.target(place))):
+            if name not in found.values and isinstance(candidate, Mapping) and "default" in candidate:
+                default = cast(Mapping[str, Any], candidate)["default"]
                 if parts.fits(place, default):
                     found.values[name] = default
         inner = _defaults(parts, place, depth + 1, known)

@@ -55,7 +55,7 @@ class Strike:
                 os.kill(os.getpid(), signal.SIGKILL)
             case "hangs":
                 # It does not learn from its leases that it is late: what it writes then must be refused.
-                for method in ("renew", "asked_to_stop"):
+                for method in ("renew", "stop_requests"):
                     setattr(Runs, method, unaware)
                 os.kill(os.getpid(), signal.SIGSTOP)
             case _:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.gateway.mcp.legacy.messages import BATCHES, Initialization, Posted, kind_of
-from holdfast.gateway.mcp.legacy.stored_streams import given_up, position_of
+from holdfast.gateway.mcp.legacy.stored_streams import encode_given_up, position_of
 from holdfast.mcp.protocol import LEGACY, McpError
 
 PING: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -67,6 +67,6 @@ def test_where_a_stream_goes_on_is_read_from_an_id_or_it_is_none() -> None:
 
 @pytest.mark.req("MCP-08")
 def test_those_whose_requests_were_given_up_are_told_for_each() -> None:
-    assert given_up(7).startswith(b'{"jsonrpc":"2.0","id":7,"error":')
-    assert given_up([7, "a"]).startswith(b'[{"jsonrpc":"2.0","id":7,"error":')
-    assert b'"id":"a"' in given_up([7, "a"])
+    assert encode_given_up(7).startswith(b'{"jsonrpc":"2.0","id":7,"error":')
+    assert encode_given_up([7, "a"]).startswith(b'[{"jsonrpc":"2.0","id":7,"error":')
+    assert b'"id":"a"' in encode_given_up([7, "a"])

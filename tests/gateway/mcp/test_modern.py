@@ -14,7 +14,7 @@ from holdfast.access.principals import OWNER_SCOPES, USER_SCOPES, Principal
 from holdfast.core.errors import Broken, DatabaseAway, Forbidden, NotFound, Unavailable
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
-from holdfast.gateway.mcp.answers import answered, error_of, refused
+from holdfast.gateway.mcp.answers import encode_error, encode_result, error_of
 from holdfast.gateway.mcp.eras import is_modern
 from holdfast.gateway.mcp.headers import MirroredHeaders
 from holdfast.gateway.mcp.modern import ModernRequest, answer, id_of, is_notification
@@ -276,8 +276,8 @@ def test_a_resource_that_is_not_there_has_the_code_of_its_era() -> None:
 
 @pytest.mark.req("MCP-01")
 def test_an_id_comes_back_as_it_was() -> None:
-    assert answered("\ud83d", {"a": 1}) == b'{"jsonrpc":"2.0","id":"\\ud83d","result":{"a":1}}'
-    assert refused(None, {"code": 1}) == b'{"jsonrpc":"2.0","id":null,"error":{"code":1}}'
+    assert encode_result("\ud83d", {"a": 1}) == b'{"jsonrpc":"2.0","id":"\\ud83d","result":{"a":1}}'
+    assert encode_error(None, {"code": 1}) == b'{"jsonrpc":"2.0","id":null,"error":{"code":1}}'
 
 
 @pytest.mark.req("MCP-01")

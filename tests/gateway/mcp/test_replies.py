@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.gateway.mcp.replies import takes, unfit
+from holdfast.gateway.mcp.replies import describe_mismatch, is_supported
 from holdfast.mcp.inputs import Elicit, InputRequest, ListRoots, Sample
 
 FORM = Elicit("Your name?", {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
@@ -30,7 +30,7 @@ ROOTS = ListRoots()
 def test_only_what_a_client_has_declared_is_asked_of_it(
     capabilities: dict[str, Any], request_: InputRequest, expected: bool
 ) -> None:
-    assert takes(capabilities, request_) is expected
+    assert is_supported(capabilities, request_) is expected
 
 
 @pytest.mark.req("MCP-01")
@@ -48,7 +48,7 @@ def test_only_what_a_client_has_declared_is_asked_of_it(
     ],
 )
 def test_an_answer_to_what_was_asked_fits(request_: InputRequest, answer: dict[str, Any]) -> None:
-    assert unfit(request_, answer) == ""
+    assert describe_mismatch(request_, answer) == ""
 
 
 @pytest.mark.req("MCP-01")
@@ -70,4 +70,4 @@ def test_an_answer_to_what_was_asked_fits(request_: InputRequest, answer: dict[s
 def test_what_is_no_answer_to_what_was_asked_is_told_why(
     request_: InputRequest, answer: dict[str, Any], why: str
 ) -> None:
-    assert why in unfit(request_, answer)
+    assert why in describe_mismatch(request_, answer)

@@ -28,7 +28,7 @@ def test_a_state_opens_on_any_node_that_has_the_secret_whatever_the_order_of_the
     sealed = STATES.seal(ORIGIN, ASKED, ANSWERS, now=NOW)
 
     opened = elsewhere.open(sealed, again, now=NOW + timedelta(minutes=14))
-    assert (opened.asked, opened.answers, opened.until) == ({"where"}, ANSWERS, NOW + timedelta(minutes=15))
+    assert (opened.questions, opened.answers, opened.until) == ({"where"}, ANSWERS, NOW + timedelta(minutes=15))
 
 
 @pytest.mark.req("MCP-08")

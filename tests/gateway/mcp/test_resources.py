@@ -15,6 +15,7 @@ from holdfast.gateway.mcp.changes import ListChange, ListChanges, WantedChanges
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.mcp.protocol import INVALID_PARAMS, NO_RESOURCE, McpError
 from holdfast.skills.client import InputRequired
+from holdfast.skills.resource_updates import ResourceUpdates
 from tests.agents.stage import PATIENCE, changed
 from tests.gateway.shop import MEMBER, PIXEL, Person, ask, caller
 
@@ -262,3 +263,16 @@ async def test_that_a_resource_was_updated_is_heard_on_every_node_once(
             assert await watch.next() == [ListChange.of_resource("shop://hours")]
     with pytest.raises(InvalidInput):
         app.updated("shop://" + "x" * 3000)
+
+
+@pytest.mark.req("MCP-08")
+async def test_an_update_that_two_engines_of_a_tenant_announce_counts_once(engine: Engine) -> None:
+    updates = ResourceUpdates(engine.postgres.system)
+
+    updates.send(engine.database, "shop://hours")
+    updates.send(engine.tenant("default").database, "shop://hours")
+    await asyncio.sleep(0)  # both are noted before the first is counted
+    await updates.close()
+
+    counted = await engine.database.all("select version from resource_update where tenant_id = $1")
+    assert [row["version"] for row in counted] == [1]

@@ -144,7 +144,7 @@ async def test_what_a_client_wishes_is_known_on_every_node(
     monkeypatch.setattr(module, "MOST_SUBSCRIPTIONS", 2)
     id, session = await sessions.begin(ann, LEGACY[0], CLIENT)
 
-    wishes = sessions.wishes(session)
+    wishes = sessions.settings_of(session)
     await wishes.set_level("error")
     for uri in ("a:1", "b:\0", "a:1"):
         await wishes.subscribe(uri)
@@ -234,11 +234,11 @@ async def test_signals_name_nothing_and_share_a_few_channels(gateway: Gateway) -
     ears = {session: asyncio.Event() for session in map(str, range(20))}
     async with AsyncExitStack() as stack, asyncio.timeout(20):
         for session, ear in ears.items():
-            await stack.enter_async_context(signals.hear(session, "calls", ear.set))
+            await stack.enter_async_context(signals.subscribe(session, "calls", ear.set))
         wake = await stack.enter_async_context(gateway.engine.postgres.listen(*channels))
         for session, ear in ears.items():
             ear.clear()
-            await signals.say(session, *about)
+            await signals.notify(session, *about)
             await ear.wait()
         while not wake.payloads:
             await wake.wait()
@@ -257,9 +257,9 @@ async def test_a_request_is_cancelled_by_a_row_of_its_own_session(
 
     await states.cancel(session, "77")
 
-    mine = await states.look(session, ["76", "77"], worked=minute, stream=None)
-    theirs = await states.look(other, ["77"], worked=minute, stream=None)
-    assert (mine.alive, mine.cancelled, mine.taken_up) == (True, ["77"], False)
+    mine = await states.read(session, ["76", "77"], worked=minute, stream=None)
+    theirs = await states.read(other, ["77"], worked=minute, stream=None)
+    assert (mine.alive, mine.cancelled, mine.resumed) == (True, ["77"], False)
     assert theirs.cancelled == []
 
 
@@ -272,8 +272,8 @@ async def test_an_old_cancellation_does_not_end_a_request_that_begins_now(
     await states.cancel(session, "1")
     await Clock(gateway.engine).advance(timedelta(minutes=5))
 
-    fresh = await states.look(session, ["1"], worked=timedelta(seconds=1), stream=None)
-    long = await states.look(session, ["1"], worked=timedelta(minutes=10), stream=None)
+    fresh = await states.read(session, ["1"], worked=timedelta(seconds=1), stream=None)
+    long = await states.read(session, ["1"], worked=timedelta(minutes=10), stream=None)
 
     assert (fresh.cancelled, long.cancelled) == ([], ["1"])
 
@@ -291,8 +291,8 @@ async def test_a_new_cancellation_replaces_the_oldest_of_too_many(
         await states.cancel(session, request)
         await clock.advance(timedelta(seconds=1))
 
-    mine = await states.look(session, ["1", "2", "3"], worked=timedelta(minutes=1), stream=None)
-    theirs = await states.look(other, ["0"], worked=timedelta(minutes=1), stream=None)
+    mine = await states.read(session, ["1", "2", "3"], worked=timedelta(minutes=1), stream=None)
+    theirs = await states.read(other, ["0"], worked=timedelta(minutes=1), stream=None)
     assert (sorted(mine.cancelled), theirs.cancelled) == (["2", "3"], ["0"])
 
 
@@ -316,7 +316,7 @@ async def test_a_call_that_cannot_tell_its_client_that_it_ended_leaves_nothing_b
     while failures:
         client = LegacyClient(
             tell,
-            lambda ids: questions.asked(session, ids),
+            lambda ids: questions.ask(session, ids),
             stay,
             {},
             capabilities=session.capabilities,

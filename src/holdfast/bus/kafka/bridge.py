@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from holdfast.bus.kafka.brokers import Place, unusable
-from holdfast.bus.kafka.lanes import Handed, Lanes
+from holdfast.bus.kafka.brokers import Place, bad_client_settings
+from holdfast.bus.kafka.lanes import IncomingBatch, Lanes
 from holdfast.bus.kafka.record_format import IncomingRecord
 
 AHEAD, MIN_AHEAD = 10, 2000  # limit of the lanes: a multiple of the records in flight, and a minimum
@@ -37,10 +37,10 @@ class Bridge:
     """Runs the client in a thread. Orders go to the thread, records come back."""
 
     def __init__(
-        self, settings: Mapping[str, Any], arrived: Callable[[Handed], None], *, most: int, most_bytes: int
+        self, settings: Mapping[str, Any], on_arrival: Callable[[IncomingBatch], None], *, most: int, most_bytes: int
     ) -> None:
         self._settings = dict(settings)
-        self._arrived = arrived  # called in the event loop, with records and the generations of their partitions
+        self._on_arrival = on_arrival  # called in the event loop, with records and the generations of their partitions
         self._most = most
         self._most_bytes = most_bytes
         self._loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ class Bridge:
         try:
             self._consumer = Consumer(self._settings)
         except KafkaException as error:
-            raise unusable(error) from error
+            raise bad_client_settings(error) from error
         self._thread = threading.Thread(target=self._run, name="holdfast kafka consumer", daemon=True)
 
     def start(self) -> None:
@@ -71,7 +71,7 @@ class Bridge:
             self._room.notify()
         await asyncio.to_thread(self._thread.join)
 
-    def taken(self, number: int, size: int) -> None:
+    def note_taken(self, number: int, size: int) -> None:
         """Note that records were taken, so that more can be handed over. `size` is in bytes."""
         with self._room:
             self._outstanding -= number
@@ -195,7 +195,7 @@ class Bridge:
         with self._room:
             self._outstanding += len(batch)
             self._outstanding_bytes += sum(arrival.bytes for _, _, arrival in batch)
-        self._loop.call_soon_threadsafe(self._arrived, batch)
+        self._loop.call_soon_threadsafe(self._on_arrival, batch)
 
     def _run_requests(self, consumer: Consumer) -> None:
         while not self._requests.empty():

@@ -99,7 +99,7 @@ class SharedClient(Generic[C]):
                 try:
                     self._client = self._make()
                 except KafkaException as error:
-                    raise unusable(error) from error
+                    raise bad_client_settings(error) from error
             self._client.poll(0)  # errors reported meanwhile would pile up
             self._users += 1
             client = self._client
@@ -134,7 +134,7 @@ class Broker:
     def __init__(self, settings: BusSettings) -> None:
         self._settings = settings
         self._known: dict[str, int] = {}
-        self.complaints = ClientErrors()
+        self.client_errors = ClientErrors()
         self._admin: SharedClient[Any] = SharedClient(lambda: AdminClient(self._shared_settings()))
         # Queries offsets: an AdminClient sometimes crashes at that while it does not know the leaders yet.
         self._reader: SharedClient[Any] = SharedClient(
@@ -155,7 +155,7 @@ class Broker:
         """Return the settings of a client: the common ones, those of this client, and `bus.options`."""
         bus = self._settings
         self._refuse_missing_files()
-        given = {
+        all_settings = {
             "bootstrap.servers": self.address,
             "security.protocol": bus.security_protocol,
             "sasl.mechanism": bus.sasl_mechanism,
@@ -169,7 +169,7 @@ class Broker:
             "logger": clients,
             **(settings or {}),
         }
-        return {name: value for name, value in given.items() if value is not None} | self._options()
+        return {name: value for name, value in all_settings.items() if value is not None} | self._options()
 
     def name(self, tenant: str, name: str) -> str:
         """Return the Kafka name of a tenant's topic or group. It begins with the tenant, unless that is `default`."""
@@ -212,7 +212,7 @@ class Broker:
         """Return the error for a broker that does not answer."""
         return self._unavailable("it does not respond")
 
-    def refuses(self, error: KafkaError) -> Unavailable:
+    def refusal(self, error: KafkaError) -> Unavailable:
         """Return the error for a record that the broker did not take."""
         return self._unavailable(error.str())
 
@@ -259,9 +259,9 @@ class Broker:
     def _list_offsets(self, wanted: Mapping[Place, int], timeout: float) -> dict[Place, int]:
         """Return the offset of each partition at a time or an end. Those without an answer are missing."""
         with self._reader.use() as reader:
-            asked = [TopicPartition(*place, at) for place, at in wanted.items()]
+            queries = [TopicPartition(*place, at) for place, at in wanted.items()]
             try:
-                found: list[TopicPartition] = reader.offsets_for_times(asked, timeout=timeout)
+                found: list[TopicPartition] = reader.offsets_for_times(queries, timeout=timeout)
             except KafkaException as error:
                 if _code(error) in UNKNOWN:
                     return {}
@@ -274,7 +274,7 @@ class Broker:
         try:
             reader = Consumer(self.client({"group.id": "none", "enable.auto.commit": False, "fetch.wait.max.ms": 10}))
         except KafkaException as error:
-            raise unusable(error) from error
+            raise bad_client_settings(error) from error
         try:
             reader.assign([TopicPartition(*place, offset) for place, offset in offsets.items()])
             while len(found) < len(offsets) and time.monotonic() < deadline:
@@ -306,7 +306,7 @@ class Broker:
             raise self._unavailable(reason(error), refused=_code(error) > 0) from error
 
     def _shared_settings(self, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return self.client({"error_cb": self.complaints.add, **(settings or {})})
+        return self.client({"error_cb": self.client_errors.add, **(settings or {})})
 
     def _options(self) -> dict[str, str]:
         options: dict[str, str] = {}
@@ -328,10 +328,10 @@ class Broker:
     def _unavailable(self, why: str, *, refused: bool = False) -> Unavailable:
         self._admin.listen()
         self._reader.listen()
-        complaint = "" if refused else self.complaints.recent
+        client_error = "" if refused else self.client_errors.recent
         return Unavailable(
             f"the request to Kafka at {self.address} failed",
-            why=f"{why}; {complaint}" if complaint else why,
+            why=f"{why}; {client_error}" if client_error else why,
             next="Check that it runs, that bus.url is correct, and that our user may create topics. "
             "Records wait in PostgreSQL until then; none is lost.",
             refused=refused,
@@ -350,7 +350,7 @@ def _code(error: KafkaException) -> int:
     return first.code() if isinstance(first, KafkaError) else -1
 
 
-def unusable(error: KafkaException) -> BadSetting:
+def bad_client_settings(error: KafkaException) -> BadSetting:
     """Return the error for settings that the Kafka client refuses."""
     return BadSetting(
         "the settings for Kafka are invalid",

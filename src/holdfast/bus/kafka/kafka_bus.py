@@ -24,10 +24,10 @@ sql = statements(__name__)
 class KafkaGauges(Gauges):
     """Reads the gauges from PostgreSQL and from the broker."""
 
-    def __init__(self, *args: Any, broker: Broker, unread: KafkaLag) -> None:
+    def __init__(self, *args: Any, broker: Broker, kafka_lag: KafkaLag) -> None:
         super().__init__(*args)
         self._broker = broker
-        self._unread = unread
+        self._kafka_lag = kafka_lag
 
     async def topics(self) -> list[TopicGauge]:
         """Return a gauge per topic."""
@@ -35,7 +35,7 @@ class KafkaGauges(Gauges):
         places = [
             [(self._broker.name(one.tenant, one.topic), number) for number in range(one.partitions)] for one in gauges
         ]
-        ranges = await self._unread.ranges({place for each in places for place in each})
+        ranges = await self._kafka_lag.ranges({place for each in places for place in each})
         ends = [sum(ranges[place].end for place in each if place in ranges) for each in places]
         return [replace(one, records=max(one.records, end)) for one, end in zip(gauges, ends, strict=True)]
 
@@ -43,7 +43,7 @@ class KafkaGauges(Gauges):
         """Return a gauge per group and topic that it reads."""
         gauges = await super().groups()
         rows = await self._system.all(sql("group_progress"), *self._parameters, GROUP)
-        unread = await self._unread.of([self._progress(row) for row in rows])
+        unread = await self._kafka_lag.of([self._progress(row) for row in rows])
         found: defaultdict[tuple[str, str, str], list[tuple[Row, PartitionLag]]] = defaultdict(list)
         for row, one in zip(rows, unread, strict=True):
             found[row["tenant"], row["group"], row["topic"]].append((row, one))
@@ -62,14 +62,16 @@ def _with_foreign(gauge: GroupGauge, found: list[tuple[Row, PartitionLag]]) -> G
 class KafkaBus:
     """Provides logs in PostgreSQL that groups read from Kafka."""
 
-    def __init__(self, settings: BusSettings, postgres: Postgres, *, tenants: Tenants, wakes: Notifications) -> None:
+    def __init__(
+        self, settings: BusSettings, postgres: Postgres, *, tenants: Tenants, notifications: Notifications
+    ) -> None:
         self._settings = settings
         self._postgres = postgres
         self._tenants = tenants
-        self._wakes = wakes
+        self._notifications = notifications
         self._broker = Broker(settings)
-        self._unread = KafkaLag(self._broker)
-        self._relay = Relay(postgres.system, settings, self._broker, postgres.listen, wakes)
+        self._kafka_lag = KafkaLag(self._broker)
+        self._relay = Relay(postgres.system, settings, self._broker, postgres.listen, notifications)
 
     async def __aenter__(self) -> Self:
         await self._relay.__aenter__()
@@ -89,18 +91,18 @@ class KafkaBus:
             database,
             self._settings,
             self._postgres.listen,
-            self._wakes,
+            self._notifications,
             broker=self._broker,
-            unread=self._unread,
+            kafka_lag=self._kafka_lag,
             tenant=tenant,
         )
 
     def gauges(self, tenant: TenantId | None) -> Gauges:
         """Return the gauges of one tenant or of all."""
-        return KafkaGauges(self._postgres.system, tenant, broker=self._broker, unread=self._unread)
+        return KafkaGauges(self._postgres.system, tenant, broker=self._broker, kafka_lag=self._kafka_lag)
 
     @property
     def state(self) -> State:
         """Whether records reach Kafka, and if not, why."""
-        trouble = self._relay.trouble
-        return ("reduced", trouble) if trouble else ("ok", f"Kafka at {self._broker.address}")
+        error = self._relay.last_error
+        return ("reduced", error) if error else ("ok", f"Kafka at {self._broker.address}")

@@ -19,7 +19,7 @@ from holdfast.bus.assignment import TopicPartition
 from holdfast.bus.feed_options import FeedOptions, Listen
 from holdfast.bus.kafka.bridge import Bridge, StartPosition
 from holdfast.bus.kafka.brokers import Broker, Place
-from holdfast.bus.kafka.lanes import Handed
+from holdfast.bus.kafka.lanes import IncomingBatch
 from holdfast.bus.kafka.record_format import IncomingRecord
 from holdfast.bus.kafka.unpacker import Unpacker
 from holdfast.bus.notifications import Notifications, until
@@ -44,28 +44,28 @@ class KafkaFeed:
         self,
         database: Database,
         group: str,
-        reading: FeedOptions,
+        options: FeedOptions,
         listen: Listen,
-        wakes: Notifications,
+        notifications: Notifications,
         *,
         broker: Broker,
         tenant: str,
     ) -> None:
         self.positions = Positions(database, group, uuid7())
         self._database = database
-        self._reading = reading
+        self._options = options
         self._broker = broker
-        self._names = {broker.name(tenant, topic): topic for topic in reading.topics}
+        self._names = {broker.name(tenant, topic): topic for topic in options.topics}
         self._group = broker.name(tenant, group)
-        self._unpacker = Unpacker(database, reading, self.positions, self._lose_topic)
-        self._partitions = OwnedPartitions(database, self.positions, reading, listen, wakes, self)
+        self._unpacker = Unpacker(database, options, self.positions, self._lose_topic)
+        self._partitions = OwnedPartitions(database, self.positions, options, listen, notifications, self)
         self._held = self._partitions.held
         self._generations = itertools.count(1)
         self._starts: dict[TopicPartition, int] = {}  # the Kafka offset at which reading began
         self._waiting: deque[tuple[OwnedPartition, int, IncomingRecord]] = deque()
         self._unpacked: list[tuple[OwnedPartition, int, Record]] = []
         self._last_arrivals: dict[TopicPartition, float] = {}  # when its last record arrived, by the loop's clock
-        self._asked_at = 0.0
+        self._checked_at = 0.0
         self._arrived = asyncio.Event()
         self._stack = AsyncExitStack()
 
@@ -74,8 +74,8 @@ class KafkaFeed:
         for topic, partitions in topics.items():
             with contextlib.suppress(Unavailable):  # the relay creates them when the broker is back
                 await self._broker.ensure(self._broker_topic(topic), partitions)
-        most, most_bytes = self._reading.batch, self._reading.batch_bytes
-        self._bridge = Bridge(self._client(), self.arrived, most=most, most_bytes=most_bytes)
+        most, most_bytes = self._options.batch, self._options.batch_bytes
+        self._bridge = Bridge(self._client(), self.queue_arrivals, most=most, most_bytes=most_bytes)
         async with AsyncExitStack() as stack:
             self._bridge.start()
             stack.push_async_callback(self._bridge.stop)
@@ -90,7 +90,7 @@ class KafkaFeed:
         await self._stack.aclose()
 
     @property
-    def holdings(self) -> Mapping[TopicPartition, OwnedPartition]:
+    def partitions(self) -> Mapping[TopicPartition, OwnedPartition]:
         """The owned partitions."""
         return self._held
 
@@ -98,61 +98,61 @@ class KafkaFeed:
         """Return the next records, or an empty list if none arrive within `wait` seconds."""
         if self._bridge.failure is not None:
             raise Broken("the Kafka consumer has stopped", why=str(self._bridge.failure), next="Subscribe again.")
-        await self._ask()
+        await self._fetch_overdue()
         if not self._waiting:
             await until(self._arrived, 0 if self._unpacked else wait)
         await self._unpack()
         # Includes records that an earlier call unpacked before it was cancelled or failed.
         unpacked, self._unpacked = self._unpacked, []
-        return [(h, record) for h, generation, record in unpacked if self._is_current(h, generation)]
+        return [(p, record) for p, generation, record in unpacked if self._is_current(p, generation)]
 
-    def rewind(self, holding: OwnedPartition, wait: float) -> None:
-        """Deliver again from the holding's position, after `wait` seconds."""
-        holding.next = holding.position
-        if self._held.get(holding.slot) is not holding:
+    def rewind(self, partition: OwnedPartition, wait: float) -> None:
+        """Deliver again from the partition's position, after `wait` seconds."""
+        partition.next = partition.position
+        if self._held.get(partition.slot) is not partition:
             return  # another consumer owns it, or it was claimed anew
-        holding.generation = next(self._generations)
-        holding.passed = holding.expected = 0
-        holding.retry_at = asyncio.get_running_loop().time() + wait
-        start = self._starts.get(holding.slot, OFFSET_BEGINNING)
-        offset = start if holding.broker_position is None else holding.broker_position
-        self._bridge.seek(self._place(holding.slot), offset, holding.generation, wait)
+        partition.generation = next(self._generations)
+        partition.passed = partition.expected = 0
+        partition.retry_at = asyncio.get_running_loop().time() + wait
+        start = self._starts.get(partition.slot, OFFSET_BEGINNING)
+        offset = start if partition.broker_position is None else partition.broker_position
+        self._bridge.seek(self._place(partition.slot), offset, partition.generation, wait)
 
-    def lose(self, holding: OwnedPartition) -> None:
+    def lose(self, partition: OwnedPartition) -> None:
         """Stop reading a partition that another consumer may own."""
-        self._partitions.lose(holding)
+        self._partitions.lose(partition)
 
-    def hold(self, slots: set[TopicPartition]) -> None:
+    def mark_in_process(self, slots: set[TopicPartition]) -> None:
         """Set the partitions whose records are being processed."""
-        self._partitions.hold(slots)
+        self._partitions.mark_in_process(slots)
 
     # The `Reader` protocol of `OwnedPartitions`.
 
-    async def begin(self, holdings: Sequence[OwnedPartition]) -> None:
+    async def begin(self, partitions: Sequence[OwnedPartition]) -> None:
         """Find the Kafka offsets of these partitions' positions, and read from there."""
-        unknown = [h for h in holdings if h.broker_position is None and not self._from_start(h)]
+        unknown = [p for p in partitions if p.broker_position is None and not self._from_start(p)]
         starts = await self._places_of(unknown) if unknown else {}
         now = asyncio.get_running_loop().time()
         beginnings: dict[Place, StartPosition] = {}
-        for holding in holdings:
-            place = self._place(holding.slot)
+        for partition in partitions:
+            place = self._place(partition.slot)
             known = starts.get(place, OFFSET_BEGINNING)
-            start = known if holding.broker_position is None else holding.broker_position
-            holding.generation = next(self._generations)
-            holding.passed = max(known, 0)  # nothing before it is unread
-            self._starts[holding.slot] = start
-            self._last_arrivals[holding.slot] = now
-            beginnings[place] = StartPosition(start, holding.generation, max(holding.retry_at - now, 0))
+            start = known if partition.broker_position is None else partition.broker_position
+            partition.generation = next(self._generations)
+            partition.passed = max(known, 0)  # nothing before it is unread
+            self._starts[partition.slot] = start
+            self._last_arrivals[partition.slot] = now
+            beginnings[place] = StartPosition(start, partition.generation, max(partition.retry_at - now, 0))
         self._bridge.begin(beginnings)
 
     def end(self, slots: Collection[TopicPartition]) -> None:
         """Stop reading these partitions."""
         self._bridge.end([self._place(slot) for slot in slots])
 
-    async def renewed(self) -> None:
+    async def on_renewed(self) -> None:
         """Move positions past skipped arrivals, and commit the positions to the broker."""
         await self._skip_arrivals()
-        known = {self._place(slot): h.broker_position for slot, h in self._held.items()}
+        known = {self._place(slot): p.broker_position for slot, p in self._held.items()}
         self._bridge.commit({place: offset for place, offset in known.items() if offset is not None})
 
     async def _discover(self) -> None:
@@ -160,70 +160,73 @@ class KafkaFeed:
         while True:
             with contextlib.suppress(Unavailable):
                 counts = await self._broker.partitions(list(self._names))
-                there = {TopicPartition(self._names[name], n) for name, count in counts.items() for n in range(count)}
-                if there - {*self._partitions.unlisted}:
-                    self._partitions.unlisted = there
-                    self._partitions.look()
+                existing = {
+                    TopicPartition(self._names[name], n) for name, count in counts.items() for n in range(count)
+                }
+                if existing - {*self._partitions.unlisted}:
+                    self._partitions.unlisted = existing
+                    self._partitions.rebalance_soon()
             await asyncio.sleep(DISCOVERY)
 
-    async def _places_of(self, holdings: Sequence[OwnedPartition]) -> dict[Place, int]:
+    async def _places_of(self, partitions: Sequence[OwnedPartition]) -> dict[Place, int]:
         """Return the Kafka offsets of these partitions' positions, as far as the broker knows them."""
-        ends = await self._broker.ends([self._place(holding.slot) for holding in holdings])
+        ends = await self._broker.ends([self._place(partition.slot) for partition in partitions])
         times: dict[Place, datetime] = {}
-        for holding in holdings:
-            place = self._place(holding.slot)
+        for partition in partitions:
+            place = self._place(partition.slot)
             if place in ends:
-                found = await self._database.one(sql("time_at"), *holding.slot, holding.position)
+                found = await self._database.one(sql("time_at"), *partition.slot, partition.position)
                 # A group that begins at the end skips all earlier records, also those of foreign producers.
-                if found is not None and (found["known"] or self._reading.start == "start"):
+                if found is not None and (found["known"] or self._options.start == "start"):
                     times[place] = found["at"]
         return ends | (await self._broker.offsets_at(times, ends) if times else {})
 
-    def _from_start(self, holding: OwnedPartition) -> bool:
-        return holding.position == 0 and self._reading.start == "start"
+    def _from_start(self, partition: OwnedPartition) -> bool:
+        return partition.position == 0 and self._options.start == "start"
 
     async def _skip_arrivals(self) -> None:
         """Move positions on Kafka past arrivals for which no record was delivered, if all records before are done."""
         done = [
-            holding
-            for holding in self._held.values()
-            if holding.position >= holding.next and holding.expected <= (holding.broker_position or 0) < holding.passed
+            partition
+            for partition in self._held.values()
+            if partition.position >= partition.next
+            and partition.expected <= (partition.broker_position or 0) < partition.passed
         ]
         if done:
-            passed = {holding.slot: holding.passed for holding in done}
+            passed = {partition.slot: partition.passed for partition in done}
             await self.positions.pass_on_kafka(done, list(passed.values()))
-            for holding in done:
-                holding.broker_position = max(holding.broker_position or 0, passed[holding.slot])
+            for partition in done:
+                partition.broker_position = max(partition.broker_position or 0, passed[partition.slot])
 
-    def arrived(self, batch: Handed) -> None:
+    def queue_arrivals(self, batch: IncomingBatch) -> None:
         """Queue arrivals from the bridge."""
         unknown: list[IncomingRecord] = []
         now = asyncio.get_running_loop().time()
         for place, generation, arrival in batch:
-            holding = self._held.get(self._slot(place))
-            if holding is None:
+            partition = self._held.get(self._slot(place))
+            if partition is None:
                 unknown.append(arrival)
             else:
-                self._waiting.append((holding, generation, arrival))
-                self._last_arrivals[holding.slot] = now
-        self._bridge.taken(len(unknown), sum(arrival.bytes for arrival in unknown))
+                self._waiting.append((partition, generation, arrival))
+                self._last_arrivals[partition.slot] = now
+        self._bridge.note_taken(len(unknown), sum(arrival.bytes for arrival in unknown))
         self._arrived.set()
 
     async def _unpack(self) -> None:
         """Unpack arrivals, at most a batch."""
         done = size = 0
         try:
-            while self._waiting and len(self._unpacked) < self._reading.batch and size < self._reading.batch_bytes:
-                holding, generation, arrival = self._waiting[0]
-                if self._is_current(holding, generation):
-                    found, whole = await self._unpacker.unpack(holding, arrival)
-                    self._unpacked += [(holding, generation, record) for record in found]
+            while self._waiting and len(self._unpacked) < self._options.batch and size < self._options.batch_bytes:
+                partition, generation, arrival = self._waiting[0]
+                if self._is_current(partition, generation):
+                    found, whole = await self._unpacker.unpack(partition, arrival)
+                    self._unpacked += [(partition, generation, record) for record in found]
                     if not whole:
                         break
-                    if holding.generation == generation:
-                        holding.passed = arrival.offset + 1
+                    if partition.generation == generation:
+                        partition.passed = arrival.offset + 1
                         if any(record.broker_offset is not None for record in found):
-                            holding.expected = arrival.offset + 1
+                            partition.expected = arrival.offset + 1
                 self._waiting.popleft()
                 done += 1
                 size += arrival.bytes
@@ -231,34 +234,34 @@ class KafkaFeed:
             if not self._unpacked:
                 raise
         finally:
-            self._bridge.taken(done, size)
+            self._bridge.note_taken(done, size)
 
-    def _is_current(self, holding: OwnedPartition, generation: int) -> bool:
-        return self._held.get(holding.slot) is holding and holding.generation == generation
+    def _is_current(self, partition: OwnedPartition, generation: int) -> bool:
+        return self._held.get(partition.slot) is partition and partition.generation == generation
 
-    async def _ask(self) -> None:
+    async def _fetch_overdue(self) -> None:
         """Ask PostgreSQL periodically for records that Kafka should have delivered.
 
         While there are any, it asks again at the next call.
         """
         now = asyncio.get_running_loop().time()
-        if now < self._asked_at + OVERDUE:
+        if now < self._checked_at + OVERDUE:
             return
-        coming = {holding.slot for holding, _, _ in self._waiting}
+        arriving = {partition.slot for partition, _, _ in self._waiting}
         quiet = [
-            holding
-            for slot, holding in self._held.items()
-            if slot not in coming and now > max(self._last_arrivals.get(slot, 0.0), holding.retry_at) + OVERDUE
+            partition
+            for slot, partition in self._held.items()
+            if slot not in arriving and now > max(self._last_arrivals.get(slot, 0.0), partition.retry_at) + OVERDUE
         ]
         overdue = await self._unpacker.overdue(quiet) if quiet else []
-        self._unpacked += [(holding, holding.generation, record) for holding, record in overdue]
+        self._unpacked += [(partition, partition.generation, record) for partition, record in overdue]
         if not overdue:
-            self._asked_at = now
+            self._checked_at = now
 
     def _lose_topic(self, topic: str) -> None:
         """Stop reading the partitions of a topic that was removed and created again: their state is outdated."""
-        for holding in [holding for slot, holding in self._held.items() if slot.topic == topic]:
-            self.lose(holding)
+        for partition in [partition for slot, partition in self._held.items() if slot.topic == topic]:
+            self.lose(partition)
 
     def _client(self) -> dict[str, object]:
         return self._broker.client(
@@ -272,7 +275,7 @@ class KafkaFeed:
                 "fetch.wait.max.ms": 100,
                 "fetch.queue.backoff.ms": 5,  # by default, the client waits a second after a full queue
                 "fetch.message.max.bytes": 262_144,  # per partition and fetch: others wait behind it in the queue
-                "queued.min.messages": max(self._reading.batch, 1000),
+                "queued.min.messages": max(self._options.batch, 1000),
                 "queued.max.messages.kbytes": 16_384,
             }
         )

@@ -62,8 +62,8 @@ class KafkaLag:
         self._clock = clock
         self._ranges: dict[Place, tuple[float, Range]] = {}
         self._times: dict[tuple[Place, int], datetime] = {}
-        self._away_until = 0.0
-        self._asking = asyncio.Lock()
+        self._unavailable_until = 0.0
+        self._lock = asyncio.Lock()
 
     async def of(self, progress: Sequence[GroupProgress]) -> list[PartitionLag]:
         """Return the unread records for each of these."""
@@ -75,11 +75,11 @@ class KafkaLag:
 
     async def ranges(self, places: Collection[Place]) -> Mapping[Place, Range]:
         """Return where partitions begin and end on Kafka. Those without an answer are missing."""
-        async with self._asking:
+        async with self._lock:
             now = self._clock()
             self._ranges = {place: known for place, known in self._ranges.items() if known[0] > now - FRESH}
             missing = [place for place in places if place not in self._ranges]
-            if missing and now >= self._away_until:
+            if missing and now >= self._unavailable_until:
                 try:
                     found = await self._broker.ranges(missing, timeout=PATIENCE)
                     self._ranges |= {place: (self._clock(), known) for place, known in found.items()}
@@ -97,11 +97,11 @@ class KafkaLag:
 
     async def _times_of(self, wanted: Collection[tuple[Place, int]]) -> Mapping[tuple[Place, int], datetime]:
         """Return when records were published. Each record is read once for that."""
-        async with self._asking:
+        async with self._lock:
             self._times = {key: at for key, at in self._times.items() if key in wanted} if wanted else self._times
             # Groups may be at different offsets of a partition: each round asks for one of them.
             while missing := dict(key for key in wanted if key not in self._times):
-                if self._clock() < self._away_until:
+                if self._clock() < self._unavailable_until:
                     break
                 try:
                     found = await self._broker.times(missing, timeout=PATIENCE)
@@ -114,5 +114,5 @@ class KafkaLag:
             return self._times
 
     def _give_up(self, error: HoldfastError) -> None:
-        self._away_until = self._clock() + AWAY
+        self._unavailable_until = self._clock() + AWAY
         log.warning("the lag does not include records of foreign producers: %s", error)

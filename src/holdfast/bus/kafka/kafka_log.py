@@ -19,10 +19,10 @@ from holdfast.postgres.database import Transaction
 class KafkaLog(PostgresLog):
     """Publishes and reads the records of one tenant. Groups read from Kafka, everything else from PostgreSQL."""
 
-    def __init__(self, *args: Any, broker: Broker, unread: KafkaLag, tenant: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, *args: Any, broker: Broker, kafka_lag: KafkaLag, tenant: Callable[[], Awaitable[str]]) -> None:
         super().__init__(*args)
         self._broker = broker
-        self._unread = unread
+        self._kafka_lag = kafka_lag
         self._tenant = tenant
 
     async def create(self, topic: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
@@ -40,7 +40,7 @@ class KafkaLog(PostgresLog):
             topic.name: [(self._broker.name(tenant, topic.name), number) for number in range(topic.partitions)]
             for topic in topics
         }
-        ranges = await self._unread.ranges({place for each in places.values() for place in each})
+        ranges = await self._kafka_lag.ranges({place for each in places.values() for place in each})
         ends = {name: sum(ranges[place].end for place in each if place in ranges) for name, each in places.items()}
         return [replace(topic, records=max(topic.records, ends[topic.name])) for topic in topics]
 
@@ -52,19 +52,21 @@ class KafkaLog(PostgresLog):
             for lag, position in found
             if lag.group != GROUP
         ]
-        unread = iter(await self._unread.of(progress))
+        unread = iter(await self._kafka_lag.of(progress))
         return [lag if lag.group == GROUP else _with_foreign(lag, next(unread)) for lag, _ in found]
 
-    async def _tell(
-        self, named: Mapping[str, Collection[int]], *, known_locally: bool = False, tx: Transaction | None = None
+    async def _wake_readers(
+        self, changed: Mapping[str, Collection[int]], *, known_locally: bool = False, tx: Transaction | None = None
     ) -> None:
         """Wake the readers of topics, and the relay."""
-        await super()._tell(named, known_locally=known_locally, tx=tx)
-        self._wakes.send(CHANNEL, tx=tx)
+        await super()._wake_readers(changed, known_locally=known_locally, tx=tx)
+        self._notifications.send(CHANNEL, tx=tx)
 
-    async def _feed(self, group: str, reading: FeedOptions) -> KafkaFeed:
+    async def _feed(self, group: str, options: FeedOptions) -> KafkaFeed:
         tenant = await self._tenant()
-        return KafkaFeed(self._database, group, reading, self._listen, self._wakes, broker=self._broker, tenant=tenant)
+        return KafkaFeed(
+            self._database, group, options, self._listen, self._notifications, broker=self._broker, tenant=tenant
+        )
 
 
 def _with_foreign(lag: Lag, unread: PartitionLag) -> Lag:

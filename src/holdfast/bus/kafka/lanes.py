@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from holdfast.bus.kafka.brokers import Place
 from holdfast.bus.kafka.record_format import IncomingRecord
 
-Handed = list[tuple[Place, int, IncomingRecord]]  # with the generation of the partition
+IncomingBatch = list[tuple[Place, int, IncomingRecord]]  # with the generation of the partition
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Lanes:
             self._number -= len(lane.records)
             self._bytes -= lane.bytes
 
-    def take(self, most: int, most_bytes: int) -> Handed:
+    def take(self, most: int, most_bytes: int) -> IncomingBatch:
         """Return the next records, one of each partition in turn. A single record may exceed `most_bytes`."""
         return [*self._turns(most, most_bytes)]
 

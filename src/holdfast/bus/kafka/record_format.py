@@ -63,7 +63,7 @@ def mark(tenant: TenantId, topic: str, id: UUID) -> bytes:
     return f"{tenant}/{topic}/{id}".encode()
 
 
-def parcels(page: Row, topic: str) -> Iterator[OutgoingRecord]:
+def outgoing_records(page: Row, topic: str) -> Iterator[OutgoingRecord]:
     """Yield what to send for the stored records of a partition (see `unsent.sql`), in order."""
     partition: int = page["partition"]
     source = LOG, mark(page["tenant_id"], page["topic"], page["topic_id"])
@@ -72,44 +72,46 @@ def parcels(page: Row, topic: str) -> Iterator[OutgoingRecord]:
     for offset, at, id, key, headers, text in stored:
         if at != last:  # records of one transaction have the same time
             last, milliseconds, time = at, int(at.timestamp() * 1000), at.isoformat().encode()
-        told, whole = _encode_headers(headers)
-        ours = [*told, source, (OFFSET, b"%d" % offset), (ID, id.encode()), (AT, time)]
+        encoded, whole = _encode_headers(headers)
+        all_headers = [*encoded, source, (OFFSET, b"%d" % offset), (ID, id.encode()), (AT, time)]
         if ESCAPE in text:  # JSON cannot express the value: plain clients get the nearest one
             value, whole = render(loads(text)), False
         else:
             value = text.encode()
         if not whole:
-            ours.append((ELSEWHERE, b"postgres"))
-        yield OutgoingRecord(topic, partition, None if key is None else _bytes(restore(key)), value, ours, milliseconds)
+            all_headers.append((ELSEWHERE, b"postgres"))
+        yield OutgoingRecord(
+            topic, partition, None if key is None else _bytes(restore(key)), value, all_headers, milliseconds
+        )
 
 
 def without_value(whole: OutgoingRecord) -> OutgoingRecord:
     """Return what to send for a record that is too large for the broker: the same without its value."""
-    told = [(name, value) for name, value in whole.headers if name != ELSEWHERE]
-    return structs.replace(whole, value=b"null", headers=[*told, (ELSEWHERE, b"postgres")])
+    headers = [(name, value) for name, value in whole.headers if name != ELSEWHERE]
+    return structs.replace(whole, value=b"null", headers=[*headers, (ELSEWHERE, b"postgres")])
 
 
 @lru_cache(maxsize=1000)
 def _encode_headers(headers: str) -> tuple[tuple[tuple[str, bytes], ...], bool]:
     """Return the published headers of a record that Kafka can store, and whether these are all."""
-    told: dict[str, str] = loads(headers)
-    able = tuple((name, _bytes(value)) for name, value in told.items() if name not in _OURS and _is_utf8(name))
-    return able, len(able) == len(told)
+    decoded: dict[str, str] = loads(headers)
+    encodable = tuple((name, _bytes(value)) for name, value in decoded.items() if name not in _OURS and _is_utf8(name))
+    return encodable, len(encodable) == len(decoded)
 
 
 def log_offset(arrival: IncomingRecord, mark: bytes) -> int | None:
     """Return the record's offset in the log with this mark, or FORMER; None for a foreign record."""
-    told = offset = b""
+    source = offset = b""
     for name, value in arrival.headers:
         if name == LOG:
-            told = value or b""
+            source = value or b""
         elif name == OFFSET:
             offset = value or b""
     if not offset.isdigit() or len(offset) > MAX_DIGITS:
         return None
-    if told == mark:
+    if source == mark:
         return int(offset)
-    return FORMER if _name(told) == _name(mark) else None
+    return FORMER if _name(source) == _name(mark) else None
 
 
 def mark_of(arrival: IncomingRecord) -> bytes:
@@ -119,9 +121,9 @@ def mark_of(arrival: IncomingRecord) -> bytes:
 
 def record_id(arrival: IncomingRecord) -> UUID | None:
     """Return the id of one of our records."""
-    told = next((value or b"" for name, value in arrival.headers if name == ID), b"")
+    data = next((value or b"" for name, value in arrival.headers if name == ID), b"")
     try:
-        return UUID(told.decode("ascii"))
+        return UUID(data.decode("ascii"))
     except ValueError:
         return None
 

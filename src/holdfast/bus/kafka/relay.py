@@ -18,8 +18,8 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from holdfast.bus.feed_options import Listen
-from holdfast.bus.kafka.brokers import Broker, unusable
-from holdfast.bus.kafka.record_format import OutgoingRecord, parcels, without_value
+from holdfast.bus.kafka.brokers import Broker, bad_client_settings
+from holdfast.bus.kafka.record_format import OutgoingRecord, outgoing_records, without_value
 from holdfast.bus.notifications import POLL, Notifications, channel, until
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ids import uuid7
@@ -56,13 +56,18 @@ class Relay:
     """Sends records to Kafka for the shares whose leases it holds."""
 
     def __init__(
-        self, system: PooledStatements, settings: BusSettings, broker: Broker, listen: Listen, wakes: Notifications
+        self,
+        system: PooledStatements,
+        settings: BusSettings,
+        broker: Broker,
+        listen: Listen,
+        notifications: Notifications,
     ) -> None:
-        self.trouble = ""  # why it cannot send now, or ""
+        self.last_error = ""  # why it cannot send now, or ""
         self._system = system
         self._broker = broker
         self._listen = listen
-        self._wakes = wakes
+        self._notifications = notifications
         self._lease = timedelta(seconds=settings.lease)
         self._max_bytes = settings.max_record_bytes
         self._id: UUID = uuid7()
@@ -75,7 +80,7 @@ class Relay:
         self._woken = await self._stack.enter_async_context(self._listen(CHANNEL))
         self._freed = await self._stack.enter_async_context(self._listen(FREED))
         self._tasks = [
-            asyncio.create_task(self._keep(), name="holdfast relay lease"),
+            asyncio.create_task(self._renew_leases(), name="holdfast relay lease"),
             asyncio.create_task(self._run(), name="holdfast relay"),
         ]
         return self
@@ -87,13 +92,13 @@ class Relay:
         self._discard_prefetched()
         with contextlib.suppress(HoldfastError):
             await self._system.run(sql("release_relay"), self._id)
-            self._wakes.send(FREED)
+            self._notifications.send(FREED)
         self._close_producer()
         await self._stack.aclose()
 
-    async def _keep(self) -> None:
+    async def _renew_leases(self) -> None:
         """Renew the leases and take free shares, in a task apart from sending."""
-        told = ""
+        last_error = ""
         while True:
             try:
                 rows = await self._system.all(sql("hold_relay"), self._id, self._lease)
@@ -101,24 +106,24 @@ class Relay:
                 if held != self._shares:
                     self._shares = held
                     self._woken.set()
-                told = ""
+                last_error = ""
             except HoldfastError as error:
-                if str(error) != told:
+                if str(error) != last_error:
                     log.warning("could not renew the lease of the relay: %s", error)
-                told = str(error)
+                last_error = str(error)
             await until(self._freed, self._lease.total_seconds() / 3)
 
     async def _run(self) -> None:
         while True:
             try:
                 if not (self._shares and await self._step()):
-                    self.trouble = ""
+                    self.last_error = ""
                     await until(self._woken, POLL)
             except Exception as error:  # noqa: BLE001 - after any error, records wait and are sent later
                 self._discard_prefetched()
-                if str(error) != self.trouble:
+                if str(error) != self.last_error:
                     log.warning("could not send records to Kafka; they wait: %s", error)
-                self.trouble = str(error)
+                self.last_error = str(error)
                 await until(self._woken, PAUSE)
 
     async def _step(self) -> bool:
@@ -138,17 +143,17 @@ class Relay:
         if ends:
             held = list(shares), list(shares.values())
             await self._system.run(sql("move_relay"), GROUP, *_columns(ends), self._id, *held)
-        trouble = next(chain(refusals.values(), map(self._broker.refuses, failed.values())), None)
-        if trouble is not None and not ends:
-            raise trouble
-        self.trouble = "" if trouble is None else str(trouble)
+        error = next(chain(refusals.values(), map(self._broker.refusal, failed.values())), None)
+        if error is not None and not ends:
+            raise error
+        self.last_error = "" if error is None else str(error)
         return True
 
     async def _next(self, shares: Mapping[int, int]) -> list[Row]:
         """Return the next batch: the one fetched while the previous was sent, unless the shares have changed since."""
-        coming, self._prefetched = self._prefetched, None
-        if coming is not None and coming[0] == shares:
-            return await coming[1] or await self._unsent(shares, ())
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is not None and prefetched[0] == shares:
+            return await prefetched[1] or await self._unsent(shares, ())
         return await self._unsent(shares, ())
 
     async def _unsent(self, shares: Mapping[int, int], sending: Sequence[Row]) -> list[Row]:
@@ -198,7 +203,9 @@ class Relay:
 
     def _outgoing_records(self, pages: Sequence[Row]) -> Iterator[OutgoingRecord]:
         """Yield what to send, one by one: a list of thousands would be work for the garbage collector."""
-        return chain.from_iterable(parcels(page, self._broker.name(page["tenant"], page["topic"])) for page in pages)
+        return chain.from_iterable(
+            outgoing_records(page, self._broker.name(page["tenant"], page["topic"])) for page in pages
+        )
 
     async def _send_large(self, whole: OutgoingRecord) -> KafkaError | None:
         error = (await self._produce([whole])).get(0)
@@ -207,18 +214,18 @@ class Relay:
         log.warning("a record of %s is too large for the broker; consumers read it from PostgreSQL", whole.topic)
         return (await self._produce([without_value(whole)])).get(0)
 
-    async def _produce(self, parcels: Iterable[OutgoingRecord]) -> dict[int, KafkaError]:
+    async def _produce(self, records: Iterable[OutgoingRecord]) -> dict[int, KafkaError]:
         """Send, and wait until all are acknowledged or given up. Return the errors by place."""
-        sending = asyncio.ensure_future(asyncio.to_thread(self._produce_all, parcels))
+        sending = asyncio.ensure_future(asyncio.to_thread(self._produce_all, records))
         await asyncio.wait([sending], timeout=SLOW)
         if not sending.done():
-            self.trouble = str(self._broker.timeout_error())
+            self.last_error = str(self._broker.timeout_error())
         return await sending
 
-    def _produce_all(self, parcels: Iterable[OutgoingRecord]) -> dict[int, KafkaError]:
+    def _produce_all(self, records: Iterable[OutgoingRecord]) -> dict[int, KafkaError]:
         failed: dict[int, KafkaError] = {}
         producer = self._open_producer()
-        for place, one in enumerate(parcels):
+        for place, one in enumerate(records):
             try:
                 self._enqueue(producer, one, Report(failed, place))
             except KafkaException as error:
@@ -250,7 +257,7 @@ class Relay:
     def _open_producer(self) -> Producer:
         if self._producer is None:
             settings = {
-                "error_cb": self._broker.complaints.add,
+                "error_cb": self._broker.client_errors.add,
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
                 "linger.ms": 2,
@@ -262,7 +269,7 @@ class Relay:
             try:
                 self._producer = Producer(self._broker.client(settings))
             except KafkaException as error:
-                raise unusable(error) from error
+                raise bad_client_settings(error) from error
         return self._producer
 
     def _close_producer(self) -> None:

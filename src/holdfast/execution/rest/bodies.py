@@ -33,7 +33,7 @@ class BodyPart:
     is_file: bool = False
 
 
-def written(body: RequestBody, arguments: Mapping[str, Any], *, method: str) -> tuple[bytes, str] | None:
+def encode_body(body: RequestBody, arguments: Mapping[str, Any], *, method: str) -> tuple[bytes, str] | None:
     """Return the body of a call and its content type; None if there is nothing to send."""
     kind = body.content_type.strip()
     if body.argument is not None:
@@ -56,7 +56,7 @@ def written(body: RequestBody, arguments: Mapping[str, Any], *, method: str) -> 
         return _multipart([part for field, item in fields.values() for part in _parts(field, item)], kind)
     if is_text(kind):
         return scalar(value).encode(errors="replace"), kind
-    return _decoded(value, body.argument or "body"), BINARY if "*" in kind else kind
+    return _decode_base64(value, body.argument or "body"), BINARY if "*" in kind else kind
 
 
 def is_text(content_type: str) -> bool:
@@ -89,7 +89,7 @@ def _parts(field: BodyField, value: Any) -> Iterator[BodyPart]:
     elif kind is None or is_text(kind):
         yield BodyPart(field.name, scalar(value).encode(errors="replace"), kind)
     else:
-        yield BodyPart(field.name, _decoded(value, field.argument), kind, is_file=True)
+        yield BodyPart(field.name, _decode_base64(value, field.argument), kind, is_file=True)
 
 
 def _multipart(parts: list[BodyPart], kind: str) -> tuple[bytes, str]:
@@ -123,7 +123,7 @@ def _first(content_type: str | None) -> str | None:
     return BINARY if "*" in kind else kind
 
 
-def _decoded(value: Any, argument: str) -> bytes:
+def _decode_base64(value: Any, argument: str) -> bytes:
     try:
         if not isinstance(value, str):
             raise TypeError

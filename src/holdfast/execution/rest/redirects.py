@@ -19,7 +19,7 @@ _BEFORE_PATH = re.compile(r"\A[a-zA-Z]+://[^/?]*")
 _ENCODED = re.compile(r"(/[!-~]*)?")
 
 
-def redirected(request: WireRequest, status: int, location: str | None) -> WireRequest | None:
+def redirected_request(request: WireRequest, status: int, location: str | None) -> WireRequest | None:
     """Return the request that a redirect asks for; None if it is not followed, and the answer is the result.
 
     A request other than GET and HEAD is redirected only with its body (307, 308), and only to the same origin.
@@ -41,15 +41,15 @@ def redirected(request: WireRequest, status: int, location: str | None) -> WireR
     return replace(request, url=target, headers=headers, body=None)
 
 
-def _target(here: str, location: str) -> str:
+def _target(base: str, location: str) -> str:
     """Return the URL of a redirect. A URL that is already encoded stays unchanged, because some URLs are signed."""
     try:
-        there = urljoin(here, location).partition("#")[0]
-        url = checked_url(there)
+        target = urljoin(base, location).partition("#")[0]
+        url = checked_url(target)
     except (HoldfastError, ValueError) as error:
         why = error.why or error.what if isinstance(error, HoldfastError) else str(error)
         raise InvalidInput(
-            f"{checked_url(here).raw_host} redirects the call to a URL that cannot be called", why=why
+            f"{checked_url(base).raw_host} redirects the call to a URL that cannot be called", why=why
         ) from None
-    rest = _BEFORE_PATH.sub("", there)
+    rest = _BEFORE_PATH.sub("", target)
     return f"{url.origin()}{rest or '/'}" if _ENCODED.fullmatch(rest) else str(url)

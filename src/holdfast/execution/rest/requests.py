@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, unquote_plus
 
 from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.execution.egress import checked_url
-from holdfast.execution.rest.bodies import written
+from holdfast.execution.rest.bodies import encode_body
 from holdfast.execution.rest.styles import in_header, in_path, in_query, pairs
 from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter, RequestTemplate
 from holdfast.skills.tool import Tool
@@ -68,11 +68,11 @@ def origin_of(tool: Tool) -> str:
 def secret_names(tool: Tool) -> frozenset[str]:
     """Return the names of the secrets that a call sends to the back end."""
     backend = tool.backend or _NOTHING
-    named = {backend.auth[scheme.name] for scheme in _chosen_schemes(tool)}
+    names = {backend.auth[scheme.name] for scheme in _chosen_schemes(tool)}
     for headers in (_request(tool).headers, backend.headers):
         for value in headers.values():
-            named.update(_SECRET.findall(value))
-    return frozenset(named)
+            names.update(_SECRET.findall(value))
+    return frozenset(names)
 
 
 def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str, str]) -> WireRequest:
@@ -97,7 +97,7 @@ def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str,
         value = given.get(parameter.argument)
         if value is not None and parameter.location != "path":
             draft.add(parameter, value)
-    content = written(body, arguments, method=method) if body is not None else None
+    content = encode_body(body, arguments, method=method) if body is not None else None
     if content is not None:
         draft.set_header("Content-Type", content[1], "the type of the body")
     _add_settings(draft, tool, request, secrets)
@@ -143,8 +143,8 @@ def _add_settings(draft: _Draft, tool: Tool, request: RequestTemplate, secrets: 
     backend = tool.backend or _NOTHING
     for headers in (request.headers, backend.headers):
         for name, value in headers.items():
-            told = _SECRET.sub(lambda found: secrets[found[1]], value)
-            draft.set_header(name, told, "the setting of the back end")
+            header = _SECRET.sub(lambda found: secrets[found[1]], value)
+            draft.set_header(name, header, "the setting of the back end")
     for scheme in _chosen_schemes(tool):
         name = backend.auth[scheme.name]
         _add_credential(draft, scheme, secrets[name], f"the secret {name}")

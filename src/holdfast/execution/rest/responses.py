@@ -65,7 +65,7 @@ async def read_body(chunks: AsyncIterable[bytes], *, encoding: str, limit: int) 
     return bytes(body)
 
 
-def tell(
+def to_result(
     status: int, headers: Mapping[str, str], body: bytes, *, method: str = "GET", idempotent: bool = True
 ) -> Result:
     """Convert an answer to a result. For an error status, it has the status, advice, and the back end's body."""
@@ -75,14 +75,14 @@ def tell(
     if 300 <= status < 400 and status != 304:
         return Result(_describe_redirect(status, headers, method), failed=status != 303)
     if method == "HEAD":
-        told = {name.lower(): value for name, value in headers.items() if name.lower() not in _HIDDEN_HEADERS}
-        return Result({"status": status, "headers": told})
+        shown_headers = {name.lower(): value for name, value in headers.items() if name.lower() not in _HIDDEN_HEADERS}
+        return Result({"status": status, "headers": shown_headers})
     if not body:
         where = headers.get("Location")
         return Result({"status": status, "location": where} if where else None)
     value = _value(kind, body)
     if isinstance(value, _Bytes):
-        return Result(value.told(), whole=body, content_type=value.kind)
+        return Result(value.describe(), whole=body, content_type=value.kind)
     return Result(value, content_type=JSON if not isinstance(value, str) else kind.partition(";")[0] or "text/plain")
 
 
@@ -93,7 +93,7 @@ class _Bytes:
     kind: str
     size: int
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         return {"content_type": self.kind, "bytes": self.size, "note": "Binary data is not shown here."}
 
 
@@ -134,7 +134,7 @@ def _text(content_type: str, body: bytes) -> str:
         return body.decode(errors="replace")
 
 
-def _refusal(status: int, headers: Mapping[str, str], said: Any, *, idempotent: bool) -> dict[str, Any]:
+def _refusal(status: int, headers: Mapping[str, str], body: Any, *, idempotent: bool) -> dict[str, Any]:
     try:
         name = HTTPStatus(status).phrase
     except ValueError:
@@ -144,10 +144,10 @@ def _refusal(status: int, headers: Mapping[str, str], said: Any, *, idempotent: 
         advice = IN_DOUBT
     elif status >= 500:
         advice = FAILS
-    told: dict[str, Any] = {"status": status, "error": f"{name}. {advice}"}
+    result: dict[str, Any] = {"status": status, "error": f"{name}. {advice}"}
     if again := headers.get("Retry-After", "").strip():
-        told["retry_after"] = f"{again} seconds" if _SECONDS.fullmatch(again) else again
-    return {**told, "body": said.told() if isinstance(said, _Bytes) else said}
+        result["retry_after"] = f"{again} seconds" if _SECONDS.fullmatch(again) else again
+    return {**result, "body": body.describe() if isinstance(body, _Bytes) else body}
 
 
 def _describe_redirect(status: int, headers: Mapping[str, str], method: str) -> dict[str, Any]:

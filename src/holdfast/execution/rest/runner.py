@@ -15,9 +15,9 @@ from holdfast.core.threads import run_in_worker
 from holdfast.execution.egress import Egress, Hop, checked_url
 from holdfast.execution.outcomes import trace_of
 from holdfast.execution.redaction import Redaction
-from holdfast.execution.rest.redirects import MOST, redirected
+from holdfast.execution.rest.redirects import MOST, redirected_request
 from holdfast.execution.rest.requests import WireRequest, origin_of, secret_names, wire_request
-from holdfast.execution.rest.responses import read_body, tell
+from holdfast.execution.rest.responses import read_body, to_result
 from holdfast.execution.runner import IN_DOUBT, Result
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_RESPONSE_BYTES = 10_000_000
 LEAD = 0.25  # seconds before the caller's time-out: the runner gives up first, and can say what was in progress
 LARGE = 2**20  # bytes above which a body is sent in pieces
-SAID = 300  # characters of a connection's error message
+MAX_MESSAGE = 300  # characters of a connection's error message
 THREAD = 2**18  # bytes above which an answer is parsed in a thread, so that it does not block the event loop
 
 NOT_SENT = "Nothing was sent."
@@ -119,26 +119,26 @@ class RestRunner:
 
     async def _exchange(self, request: WireRequest, call: _Call) -> Result:
         for _ in range(MOST + 1):
-            answer = await self._send(request, call)
-            if isinstance(answer, Result):
-                return answer
-            request = answer
+            result = await self._send(request, call)
+            if isinstance(result, Result):
+                return result
+            request = result
         raise LimitReached(f"{_host(request)} was not called", why=f"the call was redirected more than {MOST} times")
 
     async def _send(self, request: WireRequest, call: _Call) -> Result | WireRequest:
         """Send a request. Return the answer, or the request that a redirect asks for."""
         url = URL(request.url, encoded=True)
-        kept = call.tool.idempotent  # retry once: a kept-alive connection may be closed by now
+        may_retry = call.tool.idempotent  # retry once: a kept-alive connection may be closed by now
         while True:
             hop = call.hop = Hop(url.raw_host or "")
-            async with self._egress.way(hop):
+            async with self._egress.reserve_connection(hop):
                 try:
                     return await self._once(request, url, call)
                 except HoldfastError:
                     raise
                 except Exception as error:  # noqa: BLE001 - errors that are not the connection's are raised again
-                    if kept and not hop.sockets and _is_closed(error):
-                        kept = False
+                    if may_retry and not hop.sockets and _is_closed(error):
+                        may_retry = False
                         continue
                     raise _failure(error, hop, call.tool) from None
 
@@ -150,24 +150,26 @@ class RestRunner:
             data=io.BytesIO(data) if data is not None and len(data) > LARGE else data,
             headers=request.headers,
             allow_redirects=False,
-        ) as answer:
-            onward = redirected(request, answer.status, answer.headers.get("Location"))
-            return onward or await self._read_response(answer, request, call)
+        ) as response:
+            redirect = redirected_request(request, response.status, response.headers.get("Location"))
+            return redirect or await self._read_response(response, request, call)
 
-    async def _read_response(self, answer: "ClientResponse", request: WireRequest, call: _Call) -> Result:
+    async def _read_response(self, response: "ClientResponse", request: WireRequest, call: _Call) -> Result:
         try:
-            encoding = answer.headers.get("Content-Encoding", "")
-            body = await read_body(answer.content.iter_any(), encoding=encoding, limit=self._limit)
+            encoding = response.headers.get("Content-Encoding", "")
+            body = await read_body(response.content.iter_any(), encoding=encoding, limit=self._limit)
         except HoldfastError as error:
-            error.what = f"{_host(request)} returned {answer.status}, but {error.what}"
+            error.what = f"{_host(request)} returned {response.status}, but {error.what}"
             error.next = error.next if call.tool.idempotent else IN_DOUBT
             raise
 
-        def told() -> Result:
-            result = tell(answer.status, answer.headers, body, method=request.method, idempotent=call.tool.idempotent)
+        def convert() -> Result:
+            result = to_result(
+                response.status, response.headers, body, method=request.method, idempotent=call.tool.idempotent
+            )
             return _redact_result(result, call.redaction)
 
-        return told() if len(body) <= THREAD else await run_in_worker(told)
+        return convert() if len(body) <= THREAD else await run_in_worker(convert)
 
 
 def _is_closed(error: Exception) -> bool:
@@ -184,7 +186,7 @@ def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
         return error
     if hop.refused and not hop.sockets:
         return hop.refusal()
-    why = " ".join(str(error).split())[:SAID] or type(error).__name__
+    why = " ".join(str(error).split())[:MAX_MESSAGE] or type(error).__name__
     if isinstance(error, aiohttp.InvalidURL):
         return Forbidden(f"{hop.host} was not called", why="it is not a valid host name or address")
     if isinstance(error, aiohttp.ConnectionTimeoutError):
@@ -209,14 +211,14 @@ def _redact_result(result: Result, redaction: Redaction) -> Result:
     whole = result.whole
     if whole is not None and redaction.is_in(whole):
         whole = None
-    value, kind = redaction.struck(result.value), redaction.struck(result.content_type)
+    value, kind = redaction.redact(result.value), redaction.redact(result.content_type)
     return replace(result, value=value, whole=whole, content_type=kind, plain=True)
 
 
 def _redact_error(error: HoldfastError, redaction: Redaction) -> HoldfastError:
     """Redact the secrets from an error."""
-    error.what, error.why, error.next = map(redaction.struck, (error.what, error.why, error.next))
-    error.details = redaction.struck(error.details)
+    error.what, error.why, error.next = map(redaction.redact, (error.what, error.why, error.next))
+    error.details = redaction.redact(error.details)
     error.args = (error.what,)
     return error
 

@@ -39,8 +39,8 @@ def in_path(parameter: RequestParameter, value: Any) -> str:
         case "matrix" if isinstance(value, list | tuple) and parameter.explode:
             return "".join(f";{name}={_encoded(scalar(item), safe)}" for item in _present(value))
         case "matrix":
-            written = _joined(value, ",", explode=False, safe=safe)
-            return f";{name}={written}" if written else f";{name}"
+            text = _joined(value, ",", explode=False, safe=safe)
+            return f";{name}={text}" if text else f";{name}"
         case _:
             return _joined(value, ",", explode=parameter.explode, safe=safe)
 
@@ -78,8 +78,8 @@ def pairs(name: str, value: Any, *, style: Style = "form", explode: bool = True,
         return [f"{_encoded(key)}={_encoded(scalar(item), safe)}" for key, item in items]
     if explode:
         return [f"{_encoded(name)}={_encoded(scalar(item), safe)}" for item in _present(value)]
-    written = _joined(value, _DELIMITERS.get(style, ","), explode=False, safe=safe)
-    return [f"{_encoded(name)}={written}"] if value else []
+    text = _joined(value, _DELIMITERS.get(style, ","), explode=False, safe=safe)
+    return [f"{_encoded(name)}={text}"] if value else []
 
 
 def _joined(value: Any, between: str, *, explode: bool, safe: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from holdfast.agents import Agents, Event, Sent
-from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
+from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved_agent
 from holdfast.agents.builtin_tools import Text
 from holdfast.core.errors import Unavailable
 from holdfast.engine import Engine
@@ -40,8 +40,8 @@ def agent_tools(engine: Engine) -> list[Tool]:
             session_id: the conversation to go on with, as an answer before told it; a new one without it.
         """
         caller, named = caller_of(run), authorization_of(engine, run).agent(agent)
-        talk = await agents.session(named, user=caller.user, session_id=session_id, adopts=caller.adopts)
-        session = talk.session_id
+        conversation = await agents.session(named, user=caller.user, session_id=session_id, adopts=caller.adopts)
+        session = conversation.session_id
         sending = asyncio.create_task(
             agents.send(agent, message, user=caller.user, session_id=session, key=run.key, adopts=False)
         )
@@ -58,10 +58,13 @@ def agent_tools(engine: Engine) -> list[Tool]:
     ]
 
 
-async def _answer(agents: Agents, agent: str, sent: Sent, run: Run, told: dict[str, Any]) -> dict[str, Any]:
-    """Wait for the answer of a turn and add it to `told`; if there is none in time, add the state of the turn."""
+async def _answer(agents: Agents, agent: str, sent: Sent, run: Run, reply: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the answer of a turn and add it to `reply`; if there is none in time, add the state of the turn."""
     if sent.held is None and await agents.is_stranded(sent.run_id, agent, within=UNSERVED_AFTER):
-        return told | {"state": "queued", "note": f"{unserved(agent, sent.run_id)} read_conversation tells the answer."}
+        return reply | {
+            "state": "queued",
+            "note": f"{unserved_agent(agent, sent.run_id)} read_conversation tells the answer.",
+        }
     left = seconds_left(run)
     try:
         async with asyncio.timeout(max(left - MARGIN, left / 2)):
@@ -71,32 +74,32 @@ async def _answer(agents: Agents, agent: str, sent: Sent, run: Run, told: dict[s
                     if event.run_id != sent.run_id:
                         continue
                     if event.kind == "answer":
-                        told["answer"] = event.text
+                        reply["answer"] = event.text
                     elif event.kind == "approval":
-                        return told | _waiting(event)
+                        return reply | _approval_state(event)
                     elif event.kind in ("done", "error"):
-                        _refuse(agent, event, told)
-                        return told
+                        _raise_if_failed(agent, event, reply)
+                        return reply
                     elif message := _progress(event):
                         step += 1
                         await run.client.progress(step, message=message)
     except TimeoutError:
         note = "The agent still works on it. read_conversation tells later what came of it."
-        return told | {"state": "working", "note": note}
+        return reply | {"state": "working", "note": note}
     raise Unavailable(f"what {agent} does cannot be followed", next="read_conversation shows the result.")
 
 
-def _waiting(event: Event) -> dict[str, Any]:
+def _approval_state(event: Event) -> dict[str, Any]:
     note = "A person has to allow this call. read_conversation tells what came of it once they have decided."
     waits = {"approval_id": str(event.approval_id), "tool": event.tool, "arguments": event.arguments}
     return {"state": "waiting", "waits_for": waits, "note": note}
 
 
-def _refuse(agent: str, event: Event, told: dict[str, Any]) -> None:
+def _raise_if_failed(agent: str, event: Event, reply: dict[str, Any]) -> None:
     """Raise Unavailable if a turn failed."""
-    if event.kind == "error" or "answer" not in told:
+    if event.kind == "error" or "answer" not in reply:
         why = event.text or f"its turn ended as {event.state}"
-        session = told["session_id"]
+        session = reply["session_id"]
         raise Unavailable(
             f"{agent} did not answer", why=why, next=f"The conversation is {session}.", session_id=session
         )

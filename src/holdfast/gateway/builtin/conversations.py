@@ -52,11 +52,11 @@ def conversation_tools(engine: Engine) -> list[Tool]:
             session_id: as list_conversations or ask_agent tell it.
             last: how many of the newest messages, at most.
         """
-        talk = await own_conversation(engine, run, session_id)
+        conversation = await own_conversation(engine, run, session_id)
         return {
             "session_id": session_id,
-            "agent": talk.agent,
-            "messages": said(await engine.conversations.last(talk.id, last)),
+            "agent": conversation.agent,
+            "messages": messages_of(await engine.conversations.last(conversation.id, last)),
         }
 
     return [
@@ -67,14 +67,14 @@ def conversation_tools(engine: Engine) -> list[Tool]:
 
 async def own_conversation(engine: Engine, run: Run, session_id: str) -> Conversation:
     """Return the caller's conversation, or one without a user that the caller may adopt; otherwise raise NotFound."""
-    talk = await authorization_of(engine, run).own_session(session_id)
-    if talk is None:
+    conversation = await authorization_of(engine, run).own_session(session_id)
+    if conversation is None:
         next = "list_conversations lists your conversations."
         raise NotFound(f"there is no conversation {session_id!r:.200}", next=next)
-    return talk
+    return conversation
 
 
-def said(nodes: Sequence[Node]) -> list[dict[str, Any]]:
+def messages_of(nodes: Sequence[Node]) -> list[dict[str, Any]]:
     """Return the texts of nodes with their authors, and which tools were called."""
     found: list[dict[str, Any]] = []
     for node in nodes:
@@ -82,6 +82,6 @@ def said(nodes: Sequence[Node]) -> list[dict[str, Any]]:
         if context is None or context.type not in ("text", "summary"):
             continue
         calls = [call["name"] for call in (node.payload or {}).get("tool_calls") or ()]
-        told = {"role": role_of(context, node.payload), "author": context.value, "text": node.content}
-        found.append({**told, "at": node.created_at, **({"called": calls} if calls else {})})
+        message = {"role": role_of(context, node.payload), "author": context.value, "text": node.content}
+        found.append({**message, "at": node.created_at, **({"called": calls} if calls else {})})
     return found

@@ -6,7 +6,7 @@ may also name the agent whose notes it means.
 
 from typing import Any
 
-from holdfast.agents.builtin_tools import IMPORTANCE, Importance, RecallLimit, Text, day_of, recalled, stored_fact
+from holdfast.agents.builtin_tools import IMPORTANCE, Importance, RecallLimit, Text, day_of, recall_memories, store_fact
 from holdfast.conversations.notes import Change, Note
 from holdfast.engine import Engine
 from holdfast.gateway.runs import authorization_of, caller_of
@@ -26,7 +26,7 @@ def memory_tools(engine: Engine) -> list[Tool]:
             content: one statement that can be understood alone, such as "Ann is allergic to peanuts".
             importance: from 0 to 1.
         """
-        stored = await stored_fact(engine.memory, run, content, importance)
+        stored = await store_fact(engine.memory, run, content, importance)
         return {"id": str(stored.id), "content": stored.content}
 
     async def recall(run: Run, query: Text, limit: RecallLimit = 5) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def memory_tools(engine: Engine) -> list[Tool]:
             query: a question or a few words.
             limit: how many memories, at most.
         """
-        hits, reduced = await recalled(engine.memory, run, query, limit)
+        hits, reduced = await recall_memories(engine.memory, run, query, limit)
         memories = [
             {
                 "content": hit.memory.content,
@@ -54,7 +54,7 @@ def memory_tools(engine: Engine) -> list[Tool]:
         Args:
             agent: its name, as list_agents tells it.
         """
-        return _told(
+        return _note_fields(
             await engine.notes.read(user=caller_of(run).user, agent=authorization_of(engine, run).agent(agent))
         )
 
@@ -78,7 +78,7 @@ def memory_tools(engine: Engine) -> list[Tool]:
             section_header=section_header,
             key=run.key,
         )
-        return _told(note)
+        return _note_fields(note)
 
     return [
         tool_of(remember, access="write"),
@@ -88,5 +88,5 @@ def memory_tools(engine: Engine) -> list[Tool]:
     ]
 
 
-def _told(note: Note) -> dict[str, Any]:
+def _note_fields(note: Note) -> dict[str, Any]:
     return {"notes": note.notes, "version": note.version}

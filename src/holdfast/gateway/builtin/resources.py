@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from holdfast.engine import Engine
-from holdfast.gateway.builtin.conversations import MOST_READ, own_conversation, said
-from holdfast.gateway.builtin.skills import opened_skill
+from holdfast.gateway.builtin.conversations import MOST_READ, messages_of, own_conversation
+from holdfast.gateway.builtin.skills import open_skill
 from holdfast.gateway.runs import authorization_of, caller_of, view_in
 from holdfast.gateway.views import USER
 from holdfast.skills.resource import McpResource, resource_of
@@ -23,7 +23,7 @@ def own_resources(engine: Engine) -> list[McpResource]:
 
     async def skill(name: str, run: Run) -> str:
         """The instructions of a skill."""
-        instructions, _ = await opened_skill(engine, run, name)
+        instructions, _ = await open_skill(engine, run, name)
         return instructions
 
     async def notes(agent: str, run: Run) -> str:
@@ -34,20 +34,20 @@ def own_resources(engine: Engine) -> list[McpResource]:
 
     async def conversation(session_id: str, run: Run) -> str:
         """What was said in one of your conversations."""
-        talk = await own_conversation(engine, run, session_id)
-        told = said(await engine.conversations.last(talk.id, MOST_READ))
-        return "\n\n".join(f"**{each['author']}**: {each['text']}" for each in told)
+        found = await own_conversation(engine, run, session_id)
+        messages = messages_of(await engine.conversations.last(found.id, MOST_READ))
+        return "\n\n".join(f"**{each['author']}**: {each['text']}" for each in messages)
 
     async def skill_names(typed: str, run: Run) -> list[str]:
-        return _beginning(typed, (name for name, _ in await skills_of(engine, run, limit=MAX_LISTED)))
+        return _starting_with(typed, (name for name, _ in await skills_of(engine, run, limit=MAX_LISTED)))
 
     async def agent_names(typed: str, run: Run) -> list[str]:
         agents = await engine.definitions.list()
-        return _beginning(typed, (each.name for each in agents if each.active and run.agent in (None, each.name)))
+        return _starting_with(typed, (each.name for each in agents if each.active and run.agent in (None, each.name)))
 
     async def sessions(typed: str, run: Run) -> list[str]:
-        talks = await engine.conversations.list(user=caller_of(run).user, agent=run.agent, limit=RECENT)
-        return _beginning(typed, (each.session_id for each in talks if each.session_id is not None))
+        conversations = await engine.conversations.list(user=caller_of(run).user, agent=run.agent, limit=RECENT)
+        return _starting_with(typed, (each.session_id for each in conversations if each.session_id is not None))
 
     return [
         resource_of(skill, SKILL, mime_type=MARKDOWN, complete={"name": skill_names}),
@@ -68,5 +68,5 @@ async def skills_of(engine: Engine, run: Run, *, limit: int, after: str | None =
     return [(each.name, each.description) for each in skills]
 
 
-def _beginning(typed: str, names: Iterable[str]) -> list[str]:
+def _starting_with(typed: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(typed)]

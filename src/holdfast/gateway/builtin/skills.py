@@ -30,8 +30,8 @@ def skill_tools(engine: Engine) -> list[Tool]:
             limit: how many, at most.
         """
         found = await engine.finding.search(query, kinds=["skill"], agent=run.agent, limit=limit)
-        told = [{"name": each.name, "description": each.description} for each in found]
-        return {"skills": told, **note_of(found.reduced)}
+        skills = [{"name": each.name, "description": each.description} for each in found]
+        return {"skills": skills, **note_of(found.reduced)}
 
     async def use_skill(run: Run, name: Text) -> dict[str, Any]:
         """Read a skill: its instructions, and the tools that they speak of. Follow them for the task at hand.
@@ -39,7 +39,7 @@ def skill_tools(engine: Engine) -> list[Tool]:
         Args:
             name: as search_skills tells it.
         """
-        instructions, tools = await opened_skill(engine, run, name)
+        instructions, tools = await open_skill(engine, run, name)
         seen = view_in(run).by_name
         return {
             "name": name,
@@ -53,7 +53,7 @@ def skill_tools(engine: Engine) -> list[Tool]:
     ]
 
 
-async def opened_skill(engine: Engine, run: Run, name: str) -> tuple[str, list[str]]:
+async def open_skill(engine: Engine, run: Run, name: str) -> tuple[str, list[str]]:
     """Return the instructions of a skill that the caller may read, and the names of its tools."""
     if run.agent is not None:
         opened = await engine.catalogs.open(run.agent, [name])

@@ -14,7 +14,7 @@ class OpenRpcDocument(bytes):
     """The document of a view, as JSON."""
 
 
-def described(view: CallerView) -> bytes:
+def render_document(view: CallerView) -> bytes:
     """Return the document of a view. It is rendered once."""
     return view.cache.get(OpenRpcDocument, lambda: OpenRpcDocument(render(_document(view))))
 

@@ -11,9 +11,9 @@ from holdfast.access.principals import Principal
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import parse_large, render
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.jsonrpc.envelopes import UNKNOWN, EnvelopeCalls, is_envelope, opened
+from holdfast.gateway.jsonrpc.envelopes import UNKNOWN, EnvelopeCalls, is_envelope, open_envelope
 from holdfast.gateway.jsonrpc.failures import RpcFailure, failure_of
-from holdfast.gateway.jsonrpc.messages import Malformed, error_answer, invalid, read, result_answer
+from holdfast.gateway.jsonrpc.messages import Malformed, error_answer, invalid_request, read, result_answer
 from holdfast.gateway.jsonrpc.methods import Methods
 from holdfast.mcp.protocol import PARSE_ERROR
 
@@ -59,10 +59,10 @@ class Dispatcher:
         """Answer each request, in order; at most `gateway.batch_parallel` of them run at the same time."""
         settings = self._config.gateway
         if not messages:
-            return _refusal(invalid("a batch has at least one request", "Send one."))
+            return _refusal(invalid_request("a batch has at least one request", "Send one."))
         if len(messages) > settings.max_batch:
             why = f"a batch has at most {settings.max_batch} requests, and this one {len(messages)}"
-            return _refusal(invalid(why, "Send it in parts, or raise gateway.max_batch."))
+            return _refusal(invalid_request(why, "Send it in parts, or raise gateway.max_batch."))
         answers: list[bytes | None] = [None] * len(messages)
         waiting = iter(enumerate(messages))
         room = FULL * settings.max_result_bytes
@@ -107,10 +107,12 @@ class Dispatcher:
         """Answer in the old format: with the result of the service, or the status object and its HTTP status."""
         if not self._config.gateway.legacy_envelope:
             why = "the envelope before JSON-RPC is switched off here"
-            return _refusal(invalid(why, 'Send "jsonrpc": "2.0", and `host/service/action/version` as the `method`.'))
+            return _refusal(
+                invalid_request(why, 'Send "jsonrpc": "2.0", and `host/service/action/version` as the `method`.')
+            )
         try:
-            method, params = opened(envelope)
-            known = await self._methods.finds(method)
+            method, params = open_envelope(envelope)
+            known = await self._methods.has_method(method)
             self._envelopes.note(self._caller.tenant, method if known else UNKNOWN)
             return _reply(await self._methods.call(method, params))
         except HoldfastError as error:

@@ -15,7 +15,7 @@ from holdfast.gateway.jsonrpc.messages import Params
 
 PARTS = ("host", "service", "action", "version")
 UNKNOWN = "unknown"  # counts all unknown methods: each name costs a monitoring system a time series
-SAID_AGAIN = 60.0  # seconds between two warnings about a method
+WARN_AGAIN = 60.0  # seconds between two warnings about a method
 
 log = logging.getLogger(__name__)
 
@@ -25,15 +25,15 @@ def is_envelope(message: Mapping[str, Any]) -> bool:
     return "jsonrpc" not in message and any(part in message for part in PARTS)
 
 
-def opened(envelope: Mapping[str, Any]) -> tuple[str, Params]:
+def open_envelope(envelope: Mapping[str, Any]) -> tuple[str, Params]:
     """Return the method that an envelope calls, and its params; raise InvalidInput if it is malformed."""
     parts = [envelope.get(part) for part in PARTS]
     data = envelope.get("data")
     for name, part in zip(PARTS, parts, strict=True):
         if not isinstance(part, str) or not part:
-            raise _refused(f"`{name}` is no text, or empty")
+            raise _invalid_envelope(f"`{name}` is no text, or empty")
     if data is not None and not isinstance(data, dict | list):
-        raise _refused("`data` is neither an object nor a list")
+        raise _invalid_envelope("`data` is neither an object nor a list")
     return "/".join(cast(list[str], parts)), cast(Params, {} if data is None else data)
 
 
@@ -42,15 +42,15 @@ class EnvelopeCalls:
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[TenantId, str]] = Counter()
-        self._said: dict[tuple[TenantId, str], float] = {}
+        self._warned_at: dict[tuple[TenantId, str], float] = {}
 
     def note(self, tenant: TenantId, method: str) -> None:
         """Count a call of a method."""
         call = tenant, method
         self._counts[call] += 1
         now = monotonic()
-        if now - self._said.get(call, -SAID_AGAIN) >= SAID_AGAIN:
-            self._said[call] = now
+        if now - self._warned_at.get(call, -WARN_AGAIN) >= WARN_AGAIN:
+            self._warned_at[call] = now
             log.warning(
                 "deprecated: %s of the tenant %s is called by the envelope before JSON-RPC (%d calls so far); "
                 "send JSON-RPC 2.0 to the same address",
@@ -64,7 +64,7 @@ class EnvelopeCalls:
         return {call: count for call, count in self._counts.items() if tenant in (None, call[0])}
 
 
-def _refused(why: str) -> InvalidInput:
+def _invalid_envelope(why: str) -> InvalidInput:
     return InvalidInput(
         "this envelope cannot be read",
         why=why,

@@ -47,9 +47,9 @@ def failure_of(error: HoldfastError, *, request_id: str, code: int | None = None
     """Return the failure for an error; `code` overrides the JSON-RPC code if the protocol has its own for it."""
     status = HTTP_STATUS[error.code]
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return broken(error.code, request_id=request_id)
-    told = HoldfastError(error.what, next=error.next) if status > HTTPStatus.INTERNAL_SERVER_ERROR else error
-    return RpcFailure(code or JSONRPC_CODE[error.code], Status(status, error.code, told.what, str(told)))
+        return internal_failure(error.code, request_id=request_id)
+    public = HoldfastError(error.what, next=error.next) if status > HTTPStatus.INTERNAL_SERVER_ERROR else error
+    return RpcFailure(code or JSONRPC_CODE[error.code], Status(status, error.code, public.what, str(public)))
 
 
 def failure_of_outcome(outcome: Outcome, *, request_id: str) -> RpcFailure:
@@ -58,16 +58,16 @@ def failure_of_outcome(outcome: Outcome, *, request_id: str) -> RpcFailure:
     known = code if code in HTTP_STATUS else CommandFailed.code  # an app may have its own errors
     status = HTTP_STATUS[known]
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return broken(code, request_id=request_id)
+        return internal_failure(code, request_id=request_id)
     if outcome.outward is not None:
         return RpcFailure(JSONRPC_CODE[known], Status(status, code, outcome.outward, outcome.outward))
     what = outcome.text if outcome.status == "unknown" else outcome.error or outcome.text
     return RpcFailure(JSONRPC_CODE[known], Status(status, code, what, outcome.text))
 
 
-def broken(code: str = HoldfastError.code, *, request_id: str) -> RpcFailure:
+def internal_failure(code: str = HoldfastError.code, *, request_id: str) -> RpcFailure:
     """Return a failure that the caller can do nothing about. The reason is only in the log."""
-    told = HoldfastError(
+    public = HoldfastError(
         "internal error", next=f"Report it with the request id {request_id}. The server's log has the cause."
     )
-    return RpcFailure(JSONRPC_CODE[code], Status(HTTP_STATUS[code], code, told.what, str(told)))
+    return RpcFailure(JSONRPC_CODE[code], Status(HTTP_STATUS[code], code, public.what, str(public)))

@@ -40,24 +40,26 @@ class Malformed:
 def read(value: object) -> RpcRequest | Malformed:
     """Parse a request."""
     if not isinstance(value, dict):
-        return Malformed(None, invalid("a request is an object", "Send one with `jsonrpc`, `method` and `id`."))
+        return Malformed(None, invalid_request("a request is an object", "Send one with `jsonrpc`, `method` and `id`."))
     message = cast(dict[str, Any], value)
     id = message.get("id", UNSET)
     if id is not UNSET and not _is_id(id):
-        return Malformed(None, invalid("`id` is neither a text nor a number nor null", "Send one of these, or none."))
+        return Malformed(
+            None, invalid_request("`id` is neither a text nor a number nor null", "Send one of these, or none.")
+        )
     method, params = message.get("method"), message.get("params", UNSET)
     if message.get("jsonrpc") != VERSION:
-        wrong = invalid(f'`jsonrpc` is not "{VERSION}"', f'Send "jsonrpc": "{VERSION}".')
+        wrong = invalid_request(f'`jsonrpc` is not "{VERSION}"', f'Send "jsonrpc": "{VERSION}".')
     elif not isinstance(method, str):
-        wrong = invalid("`method` is no text", "Name a method; `rpc.discover` lists them.")
+        wrong = invalid_request("`method` is no text", "Name a method; `rpc.discover` lists them.")
     elif params is not UNSET and not isinstance(params, dict | list):
-        wrong = invalid("`params` is neither an object nor a list", "Send one of them, or leave it out.")
+        wrong = invalid_request("`params` is neither an object nor a list", "Send one of them, or leave it out.")
     else:
         return RpcRequest(method, cast(Params, {} if params is UNSET else params), id)
     return Malformed(None if id is UNSET else id, wrong)
 
 
-def invalid(why: str, next: str) -> RpcFailure:
+def invalid_request(why: str, next: str) -> RpcFailure:
     """Return the failure for an invalid request."""
     error = InvalidInput("this is not a JSON-RPC 2.0 request", why=why, next=next)
     return failure_of(error, request_id="", code=INVALID_REQUEST)

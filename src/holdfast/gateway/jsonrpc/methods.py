@@ -11,8 +11,8 @@ from holdfast.core.text import MAX_STORED_VALUES, parse, render
 from holdfast.execution.outcomes import TEXT, Outcome
 from holdfast.execution.runner import JSON
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.jsonrpc.discovery import described
-from holdfast.gateway.jsonrpc.failures import broken, failure_of, failure_of_outcome
+from holdfast.gateway.jsonrpc.discovery import render_document
+from holdfast.gateway.jsonrpc.failures import failure_of, failure_of_outcome, internal_failure
 from holdfast.gateway.jsonrpc.messages import Params
 from holdfast.gateway.views import Listed
 from holdfast.mcp.content import builtin
@@ -46,7 +46,7 @@ class Methods:
         """Call a method and return its result as JSON; raise `Failure` if it has none."""
         try:
             if method == DISCOVER:
-                return described(await self._gateway.tools(self._caller))
+                return render_document(await self._gateway.tools(self._caller))
             outcome = await self._outcome(method, params)
             if outcome.status == "done":
                 return payload_of(outcome, self._most)
@@ -56,13 +56,13 @@ class Methods:
         except HoldfastError as error:
             reason, failure = error, failure_of(error, request_id=self._request_id)
         except Exception as error:  # noqa: BLE001 - the caller always gets an answer
-            reason, failure = error, broken(request_id=self._request_id)
+            reason, failure = error, internal_failure(request_id=self._request_id)
         if failure.status.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
             trace = reason if isinstance(reason, Exception) else None
             log.error("request %s broke in %.200s: %s", self._request_id, method, reason, exc_info=trace)
         raise failure
 
-    async def finds(self, method: str) -> bool:
+    async def has_method(self, method: str) -> bool:
         """Whether the caller sees such a method."""
         return method in (await self._gateway.tools(self._caller)).by_name
 

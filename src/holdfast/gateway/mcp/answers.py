@@ -24,13 +24,13 @@ RequestId = str | int
 log = logging.getLogger(__name__)
 
 
-def answered(id: RequestId, result: Mapping[str, Any]) -> bytes:
+def encode_result(id: RequestId, result: Mapping[str, Any]) -> bytes:
     """Encode the answer to a request that has a result."""
     # Each part is encoded by itself: an id with a lone surrogate needs the slow encoder, which cannot take raw JSON.
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (render(id), render(result))
 
 
-def refused(id: RequestId | None, error: Mapping[str, Any]) -> bytes:
+def encode_error(id: RequestId | None, error: Mapping[str, Any]) -> bytes:
     """Encode the answer to a request that failed; `id` is None if it could not be read."""
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (render(id), render(error))
 
@@ -39,8 +39,8 @@ def error_of(error: Exception, *, modern: bool, request_id: str = "") -> dict[st
     """Return the error object for an exception: `code`, `message` and, if there is more to say, `data`."""
     if isinstance(error, McpError):
         code = INVALID_PARAMS if modern and error.code == NO_RESOURCE else error.code
-        told: dict[str, Any] = {"code": code, "message": error.message}
-        return told if error.data is None else {**told, "data": error.data}
+        fields: dict[str, Any] = {"code": code, "message": error.message}
+        return fields if error.data is None else {**fields, "data": error.data}
     if not isinstance(error, HoldfastError) or HTTP_STATUS[error.code] == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request %s broke: %s", request_id, error, exc_info=error)
         return {"code": INTERNAL_ERROR, "message": BROKE, "data": {"code": "broken", "requestId": request_id}}

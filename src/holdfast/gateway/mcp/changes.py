@@ -109,26 +109,26 @@ class ListWatch:
 
     async def next(self) -> list[ListChange]:
         """Wait until something has changed, and return it."""
-        while not (changes := self.taken()):
+        while not (changes := self.take()):
             await self._wake.wait()
             self._wake.clear()
         return changes
 
-    def taken(self) -> list[ListChange]:
+    def take(self) -> list[ListChange]:
         """Return what has changed since the last call, if anything."""
         changes = [ListChange.of_list(kind) for kind in self._lists if kind in self.wanted.lists]
         changes += [ListChange.of_resource(uri) for uri in self._uris if uri in self.wanted.uris]
         self._lists, self._uris = {}, {}
         return changes
 
-    def seen(self, kind: Kind, digest: bytes) -> None:
+    def record_digest(self, kind: Kind, digest: bytes) -> None:
         """Record the current digest of a list."""
         if self._known.setdefault(kind, digest) != digest:
             self._known[kind] = digest
             self._lists[kind] = None
             self._wake.set()
 
-    def updated(self, counted: Mapping[str, ResourceVersion]) -> None:
+    def record_versions(self, counted: Mapping[str, ResourceVersion]) -> None:
         """Record how often the wanted resources have changed; of a new one, only changes since it was wanted count."""
         now = monotonic()
         changed = [
@@ -171,8 +171,8 @@ class ListChanges:
         try:
             await self._listening.wait()
             await self._gateway.inventory.current()
-            await self._look(watch, {})
-            await self._look_at_resources([watch])
+            await self._check_watch(watch, {})
+            await self._check_resources([watch])
             yield watch
         finally:
             self._watches.discard(watch)
@@ -195,12 +195,12 @@ class ListChanges:
                 await asyncio.sleep(PAUSE)
                 wake.clear()
                 try:
-                    await self._look_at_resources(self._watches)
-                    await self._look_anew()
+                    await self._check_resources(self._watches)
+                    await self._check_lists()
                 except Exception as error:  # noqa: BLE001 - listeners stay until a check works again
                     log.warning("cannot see what has changed, trying again: %s", error)
 
-    async def _look_at_resources(self, watches: Iterable[ListWatch]) -> None:
+    async def _check_resources(self, watches: Iterable[ListWatch]) -> None:
         """Check which of the wanted resources have changed."""
         wanted = {watch: {uri: digest_of(uri) for uri in watch.wanted.uris} for watch in watches if watch.wanted.uris}
         if not wanted:
@@ -209,30 +209,30 @@ class ListChanges:
         rows = await self._gateway.engine.database.all(sql("resource_versions"), digests)
         found = {row["uri_digest"]: ResourceVersion(row["version"], row["age"]) for row in rows}
         for watch, uris in wanted.items():
-            watch.updated({uri: found.get(digest, NEVER) for uri, digest in uris.items()})
+            watch.record_versions({uri: found.get(digest, NEVER) for uri, digest in uris.items()})
 
-    async def _look_anew(self) -> None:
+    async def _check_lists(self) -> None:
         """Check all lists if what they are made of has changed; otherwise only those whose last check failed."""
-        stock, offerings = await self._gateway.inventory.current(), self._gateway.offerings
-        sources = (stock, (*(await offerings.prompts()).values(), *await offerings.resources()))
-        if self._sources is None or stock is not self._sources[0] or sources[1] != self._sources[1]:
+        snapshot, offerings = await self._gateway.inventory.current(), self._gateway.offerings
+        sources = (snapshot, (*(await offerings.prompts()).values(), *await offerings.resources()))
+        if self._sources is None or snapshot is not self._sources[0] or sources[1] != self._sources[1]:
             self._sources, self._due = sources, {*self._watches}
         found: Digests = {}
         for watch in self._due & self._watches:
             try:
-                await self._look(watch, found)
+                await self._check_watch(watch, found)
             except Exception as error:  # noqa: BLE001 - the other listeners are still notified
                 log.warning("cannot see what has changed for %r, trying again: %s", watch.caller.user, error)
             else:
                 self._due.discard(watch)
 
-    async def _look(self, watch: ListWatch, found: Digests) -> None:
+    async def _check_watch(self, watch: ListWatch, found: Digests) -> None:
         """Check the wanted lists of a watch; `found` caches the digests of this check."""
         for kind in watch.wanted.lists:
             key = (watch.caller, kind)
             if key not in found:
                 found[key] = await self._digest(*key)
-            watch.seen(kind, found[key])
+            watch.record_digest(kind, found[key])
 
     async def _digest(self, caller: Principal, kind: Kind) -> bytes:
         """Return the digest of a list; a list that the caller may not see counts as empty."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from holdfast.gateway.mcp.prompts import unknown
+from holdfast.gateway.mcp.prompts import unknown_prompt
 from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 from holdfast.skills.completers import Completer
@@ -13,7 +13,7 @@ MOST = 100  # values in one answer, the limit of the protocol
 
 async def complete(request: McpRequest) -> Result:
     """Return the values that fit what was typed so far."""
-    names, completers = await _asked(request)
+    names, completers = await _completers(request)
     argument = request.object("argument")
     name, typed = argument.get("name"), argument.get("value")
     if not isinstance(name, str) or not isinstance(typed, str):
@@ -23,22 +23,22 @@ async def complete(request: McpRequest) -> Result:
     completer = completers.get(name)
     if completer is None:
         return {"completion": {"values": [], "total": 0, "hasMore": False}}
-    known = _known(request)
+    known = _known_arguments(request)
     run = await request.gateway.run_for(request.caller)  # without a client: a completion asks nobody
-    values: list[str] = await request.gateway.offerings.given(
+    values: list[str] = await request.gateway.offerings.call(
         f"the completion of {name}", lambda: completer.values(typed, known, run)
     )
     return {"completion": {"values": values[:MOST], "total": len(values), "hasMore": len(values) > MOST}}
 
 
-async def _asked(request: McpRequest) -> tuple[Collection[str], Mapping[str, Completer]]:
+async def _completers(request: McpRequest) -> tuple[Collection[str], Mapping[str, Completer]]:
     """Return the arguments of the prompt or template, and their completers."""
     ref = request.object("ref")
     match ref.get("type"), ref.get("name"), ref.get("uri"):
         case "ref/prompt", str(name), _:
             prompt = (await request.gateway.offerings.prompts()).get(name)
             if prompt is None:
-                raise unknown(name)
+                raise unknown_prompt(name)
             return [each.name for each in prompt.arguments], prompt.completers
         case "ref/resource", _, str(uri):
             resources = {each.uri: each for each in await request.gateway.offerings.resources()}
@@ -50,7 +50,7 @@ async def _asked(request: McpRequest) -> tuple[Collection[str], Mapping[str, Com
             raise McpError(INVALID_PARAMS, f"`ref` has to be of the type ref/prompt with {form}")
 
 
-def _known(request: McpRequest) -> dict[str, str]:
+def _known_arguments(request: McpRequest) -> dict[str, str]:
     """Return the other arguments that are already filled in."""
     given: Any = request.object("context").get("arguments") or {}
     return {name: value for name, value in given.items() if isinstance(value, str)} if isinstance(given, dict) else {}  # pyright: ignore[reportUnknownVariableType]

@@ -70,28 +70,32 @@ class MirroredHeaders:
         """Reject headers that differ from the arguments that they repeat."""
         for each in mirrored:
             value = _at(arguments, each.path)
-            said = self._said(each.header, wrapped=True)
-            told = _told(value)
-            if told is None and said is None:
+            text = self._value(each.header, wrapped=True)
+            expected = _header_text(value)
+            if expected is None and text is None:
                 continue
-            if told is None or said is None or not (said == told or (each.is_integer and _same_number(said, value))):
+            if (
+                expected is None
+                or text is None
+                or not (text == expected or (each.is_integer and _same_number(text, value)))
+            ):
                 raise _mismatch(each.header, f"the argument {'.'.join(each.path)!r:.100}")
 
     def _expect(self, header: bytes, value: object, *, wrapped: bool = False) -> None:
         if not isinstance(value, str) or (
             self._found.get(header) != value.encode(errors="surrogatepass")
-            and self._said(header, wrapped=wrapped) != value
+            and self._value(header, wrapped=wrapped) != value
         ):
             raise _mismatch(header, "the body")
 
-    def _said(self, header: bytes, *, wrapped: bool) -> str | None:
+    def _value(self, header: bytes, *, wrapped: bool) -> str | None:
         raw = self._found.get(header)
         if raw is None:
             return None
         raw = raw.strip(b" \t")
         found = _WRAPPED.fullmatch(raw) if wrapped else None
         if found is not None:
-            return _unwrapped(header, found[1])
+            return _decode_wrapped(header, found[1])
         if not _PLAIN.fullmatch(raw):
             raise McpError(
                 HEADER_MISMATCH, f"the header {header.decode()} contains characters that are not allowed in a header"
@@ -138,9 +142,9 @@ def _parts(schema: object) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str
             waiting += [(None, each) for each in cast(list[object], part)]
         if not isinstance(part, dict):
             continue
-        said = cast(dict[str, Any], part)
-        yield path, said
-        for key, value in said.items():
+        subschema = cast(dict[str, Any], part)
+        yield path, subschema
+        for key, value in subschema.items():
             if key in _MAPS and isinstance(value, dict):
                 reached = path if key == "properties" else None
                 waiting += [
@@ -158,20 +162,20 @@ def _at(arguments: object, path: Sequence[str]) -> Any:
     return found
 
 
-def _told(value: object) -> str | None:
+def _header_text(value: object) -> str | None:
     """Return a value as a header repeats it; None if no header can."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def _same_number(said: str, value: object) -> bool:
-    found = _DECIMAL.fullmatch(said)
+def _same_number(text: str, value: object) -> bool:
+    found = _DECIMAL.fullmatch(text)
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return found is not None and whole and not isinstance(value, bool) and int(found[1]) == value
 
 
-def _unwrapped(header: bytes, data: bytes) -> str:
+def _decode_wrapped(header: bytes, data: bytes) -> str:
     try:
         text = base64.b64decode(data, validate=True)
         if base64.b64encode(text) == data:  # reject a second encoding of the same text

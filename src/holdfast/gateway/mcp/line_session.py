@@ -51,16 +51,16 @@ class LineSession(SessionSettings):
         self._level = USUAL_LEVEL
         self._wanted = WantedChanges(frozenset(LISTS))
         self._watch: ListWatch | None = None
-        self._held: set[LocalAnswers] = set()
+        self._expected: set[LocalAnswers] = set()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         self._watch = await self._stack.enter_async_context(
             ListChanges.of(self._gateway).watch(self._caller, self._wanted)
         )
-        telling = asyncio.create_task(self._tell_changes(self._watch), name="mcp changes")
-        self._stack.push_async_callback(asyncio.wait, [telling])
-        self._stack.callback(telling.cancel)
+        sending = asyncio.create_task(self._send_changes(self._watch), name="mcp changes")
+        self._stack.push_async_callback(asyncio.wait, [sending])
+        self._stack.callback(sending.cancel)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -72,9 +72,9 @@ class LineSession(SessionSettings):
         if method == messages.INITIALIZE:
             raise McpError(INVALID_REQUEST, "the session has begun already")
         client = LegacyClient(
-            self._tell,
-            self._asked,
-            _stay,
+            self._send,
+            self._expect_answers,
+            _stay_connected,
             params,
             capabilities=self._hello.client["capabilities"],
             limit=60 * self._gateway.engine.config.gateway.state_minutes,
@@ -88,7 +88,7 @@ class LineSession(SessionSettings):
 
     def take(self, response: Message) -> None:
         """Take the client's answer to a question."""
-        for answers in self._held:
+        for answers in self._expected:
             answers.take(response)
 
     async def set_level(self, level: str) -> None:
@@ -99,34 +99,34 @@ class LineSession(SessionSettings):
         """Subscribe to changes of a resource."""
         if len(self._wanted.uris) >= MOST_SUBSCRIPTIONS:
             raise McpError(INVALID_PARAMS, f"a session watches at most {MOST_SUBSCRIPTIONS} resources")
-        self._want(self._wanted.uris | {uri})
+        self._set_wanted(self._wanted.uris | {uri})
 
     async def unsubscribe(self, uri: str) -> None:
         """Unsubscribe from changes of a resource."""
-        self._want(self._wanted.uris - {uri})
+        self._set_wanted(self._wanted.uris - {uri})
 
-    def _want(self, uris: frozenset[str]) -> None:
+    def _set_wanted(self, uris: frozenset[str]) -> None:
         self._wanted = WantedChanges(self._wanted.lists, uris)
         if self._watch is not None:
             self._watch.wanted = self._wanted
 
     @asynccontextmanager
-    async def _asked(self, ids: Sequence[str]) -> AsyncGenerator[Answers]:
+    async def _expect_answers(self, ids: Sequence[str]) -> AsyncGenerator[Answers]:
         answers = LocalAnswers(ids)
-        self._held.add(answers)
+        self._expected.add(answers)
         try:
             yield answers
         finally:
-            self._held.discard(answers)
+            self._expected.discard(answers)
 
-    async def _tell_changes(self, watch: ListWatch) -> None:
+    async def _send_changes(self, watch: ListWatch) -> None:
         while True:
             for change in await watch.next():
-                await self._tell({"jsonrpc": "2.0", "method": change.method, "params": change.params})
+                await self._send({"jsonrpc": "2.0", "method": change.method, "params": change.params})
 
-    async def _tell(self, message: Message) -> None:
+    async def _send(self, message: Message) -> None:
         await self._write(render(message))
 
 
-async def _stay() -> None:
+async def _stay_connected() -> None:
     """Do nothing: a client that sends lines stays connected."""

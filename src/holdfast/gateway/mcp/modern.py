@@ -50,13 +50,13 @@ class ModernRequest:
         """Parse a message; raise McpError if it is malformed, or its headers do not match."""
         if not isinstance(message, dict):
             raise McpError(INVALID_REQUEST, "one request is taken at a time: the body has to be one JSON object")
-        said = cast(dict[str, Any], message)
-        id, method, params = said.get("id"), said.get("method"), said.get("params", {})
-        if said.get("jsonrpc") != "2.0" or not isinstance(method, str) or not isinstance(params, dict):
+        fields = cast(dict[str, Any], message)
+        id, method, params = fields.get("id"), fields.get("method"), fields.get("params", {})
+        if fields.get("jsonrpc") != "2.0" or not isinstance(method, str) or not isinstance(params, dict):
             raise McpError(
                 INVALID_REQUEST, "a request has `jsonrpc` 2.0, an `id`, a `method`, and an object as `params`"
             )
-        if id_of(said) is None:
+        if id_of(fields) is None:
             raise McpError(INVALID_REQUEST, "the `id` of a request has to be a text or an integer")
         params = cast(dict[str, Any], params)
         meta = params.get("_meta")
@@ -94,18 +94,18 @@ def is_notification(message: object) -> bool:
     """Whether a message is a notification, which gets no answer."""
     if not isinstance(message, dict) or "id" in message:
         return False
-    said = cast(dict[str, Any], message)
-    return said.get("jsonrpc") == "2.0" and isinstance(said.get("method"), str)
+    fields = cast(dict[str, Any], message)
+    return fields.get("jsonrpc") == "2.0" and isinstance(fields.get("method"), str)
 
 
 def unsupported(version: object) -> McpError:
     """Return the error for an unsupported version."""
-    told = version if isinstance(version, str) else str(version)
-    data = {"supported": list(protocol.SUPPORTED), "requested": told[:100]}
+    requested = version if isinstance(version, str) else str(version)
+    data = {"supported": list(protocol.SUPPORTED), "requested": requested[:100]}
     return McpError(protocol.UNSUPPORTED_VERSION, "this version of the protocol is not supported", data)
 
 
-def completed(method: str, result: Result) -> Result:
+def complete_result(method: str, result: Result) -> Result:
     """Add the fields that every modern result has."""
     whole = {"resultType": "complete", **result, "_meta": {**META, **result["_meta"]} if "_meta" in result else META}
     if method in FRESH:
@@ -120,7 +120,7 @@ async def answer(
     method, params = envelope.method, envelope.params
     if method == DISCOVER:
         about = {"supportedVersions": protocol.SUPPORTED, "capabilities": CAPABILITIES, "instructions": INSTRUCTIONS}
-        return completed(method, about)
+        return complete_result(method, about)
     handler = METHODS.get(method)
     if handler is None:
         raise McpError(METHOD_NOT_FOUND, f"there is no method {method!r:.100}", status=NOT_FOUND)
@@ -130,11 +130,11 @@ async def answer(
     try:
         result = await handler(McpRequest(method, params, gateway, caller, client, MODERN))
     except InputRequired as waiting:
-        return await _asked(waiting, client, gateway, Origin(caller, method, params))
+        return await _input_required(waiting, client, gateway, Origin(caller, method, params))
     except MissingCapability as error:
         required = {"requiredCapabilities": error.missing}
         raise McpError(protocol.MISSING_CAPABILITY, error.what, required) from None
-    return completed(method, result)
+    return complete_result(method, result)
 
 
 async def _check_arguments(
@@ -152,7 +152,7 @@ async def _client(envelope: ModernRequest, gateway: Gateway, caller: Principal, 
     answers: Answers = {}
     state: RequestState | None = None
     if envelope.method in NAMED and ("inputResponses" in params or "requestState" in params):
-        given = _given(params)
+        given = _input_responses(params)
         state = await _state(params, gateway, Origin(caller, envelope.method, params))
         answers = answers_of(given, state)
     return ModernClient(
@@ -166,7 +166,7 @@ async def _client(envelope: ModernRequest, gateway: Gateway, caller: Principal, 
     )
 
 
-def _given(params: Mapping[str, Any]) -> Answers:
+def _input_responses(params: Mapping[str, Any]) -> Answers:
     """Return the answers that come with this request."""
     given = params.get("inputResponses", {})
     if not isinstance(given, dict) or not all(isinstance(each, dict) for each in cast(dict[str, Any], given).values()):
@@ -182,7 +182,7 @@ async def _state(params: Mapping[str, Any], gateway: Gateway, origin: Origin) ->
     return RequestStates.of(gateway).open(params["requestState"], origin, now=now)
 
 
-async def _asked(waiting: InputRequired, client: ModernClient, gateway: Gateway, origin: Origin) -> Result:
+async def _input_required(waiting: InputRequired, client: ModernClient, gateway: Gateway, origin: Origin) -> Result:
     """Return the result that asks the client for input. The client then repeats the request with its answers."""
     assert origin.method in NAMED, f"{origin.method} cannot ask its client"
     now = await gateway.engine.database.now()

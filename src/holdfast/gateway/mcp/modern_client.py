@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.gateway.mcp.notified_client import NotifiedClient, Notify
-from holdfast.gateway.mcp.replies import MissingCapability, undeclared, unfit
+from holdfast.gateway.mcp.replies import MissingCapability, describe_mismatch, undeclared_capabilities
 from holdfast.gateway.mcp.request_state import Answers, RequestState
 from holdfast.gateway.policies.approval import QUESTION
 from holdfast.mcp.inputs import Elicit, InputRequest, Reply
@@ -47,9 +47,9 @@ class ModernClient(NotifiedClient):
         open: dict[str, InputRequest] = {}
         for name, request in requests.items():
             answer = self._answers.get(name)
-            wrong = "" if answer is None else unfit(request, answer)
+            wrong = "" if answer is None else describe_mismatch(request, answer)
             if answer is None or wrong:
-                open[name] = _again(request, wrong)
+                open[name] = _ask_again(request, wrong)
             else:
                 self.used[name] = answer
         if open:
@@ -59,12 +59,12 @@ class ModernClient(NotifiedClient):
         return {name: Reply(self.used[name]) for name in requests}
 
     def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
-        missing = undeclared(self._capabilities, requests.values())
+        missing = undeclared_capabilities(self._capabilities, requests.values())
         if missing:
             raise MissingCapability(missing)
 
 
-def _again(request: InputRequest, wrong: str) -> InputRequest:
+def _ask_again(request: InputRequest, wrong: str) -> InputRequest:
     """Return a request to ask again; a form tells the person why."""
     if not wrong or not isinstance(request, Elicit):
         return request

@@ -22,12 +22,12 @@ class NotifiedClient(Client):
         """Send progress, if the request asks for it."""
         if self._token is None:
             return
-        told: dict[str, Any] = {"progressToken": self._token, "progress": progress}
+        params: dict[str, Any] = {"progressToken": self._token, "progress": progress}
         if total is not None:
-            told["total"] = total
+            params["total"] = total
         if message is not None:
-            told["message"] = message
-        await self._notify("notifications/progress", told)
+            params["message"] = message
+        await self._notify("notifications/progress", params)
 
     async def log(self, level: str, data: Any, *, logger: str | None = None) -> None:
         """Send a log message, if the client wants its level."""

@@ -18,7 +18,7 @@ async def list_prompts(request: McpRequest) -> Result:
     prompts = await request.gateway.offerings.prompts()
     names = sorted(name for name in prompts if after is None or name > after)
     more = {"nextCursor": cursor_of(names[PAGE - 1])} if len(names) > PAGE else {}
-    return {"prompts": [_told(prompts[name]) for name in names[:PAGE]], **more}
+    return {"prompts": [_to_mcp(prompts[name]) for name in names[:PAGE]], **more}
 
 
 async def get_prompt(request: McpRequest) -> Result:
@@ -27,19 +27,19 @@ async def get_prompt(request: McpRequest) -> Result:
     offerings = request.gateway.offerings
     prompt = (await offerings.prompts()).get(name)
     if prompt is None:
-        raise unknown(name)
+        raise unknown_prompt(name)
     run = await request.gateway.run_for(request.caller, request.client)
-    given = await offerings.given(f"the prompt {name}", lambda: prompt.get(run, values))
+    given = await offerings.call(f"the prompt {name}", lambda: prompt.get(run, values))
     parts = cast(Sequence[object], given) if isinstance(given, list | tuple) else [given]
     messages = [_message(name, each) for each in parts]
     most = request.gateway.engine.config.gateway.max_result_bytes
     if weight_of(messages, most) > most:
         raise TooLarge(f"the prompt {name} is too large", why=f"at most {most} characters are given", limit=most)
-    told = {"description": prompt.description} if prompt.description else {}
-    return {**told, "messages": messages}
+    description = {"description": prompt.description} if prompt.description else {}
+    return {**description, "messages": messages}
 
 
-def unknown(name: str) -> McpError:
+def unknown_prompt(name: str) -> McpError:
     """Return the error for an unknown prompt."""
     return McpError(INVALID_PARAMS, f"there is no prompt {name!r:.200}: `prompts/list` lists the prompts")
 
@@ -53,10 +53,10 @@ def texts_of(request: McpRequest, name: str) -> dict[str, str]:
     return dict(given)
 
 
-def _told(prompt: McpPrompt) -> dict[str, Any]:
+def _to_mcp(prompt: McpPrompt) -> dict[str, Any]:
     """Return a prompt in the format of MCP, without empty fields."""
-    told: dict[str, Any] = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
-    told["arguments"] = [
+    fields: dict[str, Any] = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
+    fields["arguments"] = [
         {
             "name": each.name,
             **({"description": each.description} if each.description else {}),
@@ -64,12 +64,12 @@ def _told(prompt: McpPrompt) -> dict[str, Any]:
         }
         for each in prompt.arguments
     ]
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _message(prompt: str, given: object) -> dict[str, Any]:
-    said: object = given.content if isinstance(given, Message) else given
-    content = Text(said) if isinstance(said, str) else said
+    value: object = given.content if isinstance(given, Message) else given
+    content = Text(value) if isinstance(value, str) else value
     if not isinstance(content, BLOCKS):
         raise Broken(f"the prompt {prompt} returned something that is not a message", why=type(given).__name__)
     return {"role": given.role if isinstance(given, Message) else "user", "content": builtin(content)}

@@ -9,7 +9,7 @@ from holdfast.skills.argument_errors import find_errors
 from holdfast.skills.validators import checker_of
 
 
-def takes(capabilities: Mapping[str, Any], request: InputRequest) -> bool:
+def is_supported(capabilities: Mapping[str, Any], request: InputRequest) -> bool:
     """Whether a client with these capabilities can be asked for this."""
     declared = capabilities.get(CAPABILITIES[type(request)])
     if isinstance(request, Elicit) and isinstance(declared, dict):
@@ -17,9 +17,9 @@ def takes(capabilities: Mapping[str, Any], request: InputRequest) -> bool:
     return isinstance(declared, dict)
 
 
-def undeclared(capabilities: Mapping[str, Any], requests: Iterable[InputRequest]) -> dict[str, Any]:
+def undeclared_capabilities(capabilities: Mapping[str, Any], requests: Iterable[InputRequest]) -> dict[str, Any]:
     """Return the capabilities that these requests need and the client has not declared."""
-    return {CAPABILITIES[type(each)]: {} for each in requests if not takes(capabilities, each)}
+    return {CAPABILITIES[type(each)]: {} for each in requests if not is_supported(capabilities, each)}
 
 
 class MissingCapability(Unavailable):
@@ -38,22 +38,22 @@ def missing_capability(error: BaseException | None) -> MissingCapability | None:
     return error
 
 
-def unfit(request: InputRequest, answer: Mapping[str, Any]) -> str:
+def describe_mismatch(request: InputRequest, answer: Mapping[str, Any]) -> str:
     """Return what is wrong with an answer; empty if it fits the question."""
     match request:
         case Elicit():
-            return _unfit_form(request, answer)
+            return _form_mismatch(request, answer)
         case Sample():
             content = answer.get("content")
-            said = all(isinstance(answer.get(key), str) for key in ("role", "model"))
-            return "" if said and isinstance(content, dict | list) else "it has no `role`, `content` and `model`"
+            has_texts = all(isinstance(answer.get(key), str) for key in ("role", "model"))
+            return "" if has_texts and isinstance(content, dict | list) else "it has no `role`, `content` and `model`"
         case ListRoots():
             roots = answer.get("roots")
             fits = isinstance(roots, list) and all(map(_is_root, cast(list[Any], roots)))
             return "" if fits else "its `roots` are no list of objects with a `uri`"
 
 
-def _unfit_form(request: Elicit, answer: Mapping[str, Any]) -> str:
+def _form_mismatch(request: Elicit, answer: Mapping[str, Any]) -> str:
     action, content = answer.get("action"), answer.get("content")
     if action in ("decline", "cancel"):
         return ""

@@ -56,7 +56,7 @@ class Origin:
 class RequestState:
     """The names of the questions to a client, and its answers to earlier ones; `nonce` is unique."""
 
-    asked: frozenset[str]
+    questions: frozenset[str]
     answers: Answers
     nonce: UUID
     until: datetime
@@ -81,23 +81,23 @@ class RequestStates:
         lifetime = timedelta(minutes=engine.config.gateway.state_minutes)
         return gateway.cache.get(cls, lambda: cls(engine.secret, lifetime=lifetime))
 
-    def seal(self, origin: Origin, asked: Iterable[str], answers: Answers, *, now: datetime) -> str:
+    def seal(self, origin: Origin, questions: Iterable[str], answers: Answers, *, now: datetime) -> str:
         """Return the sealed state of a request, for its client to carry."""
-        content = render([sorted(asked), answers, uuid7(), now + self._lifetime]).decode()
+        content = render([sorted(questions), answers, uuid7(), now + self._lifetime]).decode()
         return base64.urlsafe_b64encode(self._key.seal(content, about=origin.text)).decode()
 
     def open(self, sealed: object, origin: Origin, *, now: datetime) -> RequestState:
         """Open a sealed state; raise McpError if it belongs to another request, or has expired."""
         try:
             data = base64.b64decode(str(sealed).encode(), altchars=b"-_", validate=True)
-            asked, answers, nonce, until = parse(self._key.open(data, about=origin.text).encode())
+            questions, answers, nonce, until = parse(self._key.open(data, about=origin.text).encode())
         except (HoldfastError, binascii.Error, UnicodeEncodeError):
             raise McpError(
                 INVALID_PARAMS,
                 "`requestState` cannot be opened: it was changed, or is of another request or another caller; "
                 f"send it as it was given, with the same arguments, or {AGAIN}",
             ) from None
-        state = RequestState(frozenset(asked), answers, UUID(nonce), datetime.fromisoformat(until))
+        state = RequestState(frozenset(questions), answers, UUID(nonce), datetime.fromisoformat(until))
         if state.until <= now:
             raise McpError(INVALID_PARAMS, f"`requestState` has expired, at {until}; {AGAIN}")
         return state
@@ -108,7 +108,7 @@ def answers_of(given: Answers, state: RequestState | None) -> Answers:
 
     Earlier answers take precedence over new ones: the tool has already used them.
     """
-    if QUESTION in given and (state is None or QUESTION not in state.asked):
+    if QUESTION in given and (state is None or QUESTION not in state.questions):
         given = {name: answer for name, answer in given.items() if name != QUESTION}
     return given if state is None else {**given, **state.answers}
 

@@ -29,7 +29,7 @@ async def list_resources(request: McpRequest) -> Result:
     after = after_of(request)
     found: list[dict[str, Any]] = []
     if after is None:
-        found = [_told(each) for each in await request.gateway.offerings.resources() if each.is_fixed]
+        found = [_to_mcp(each) for each in await request.gateway.offerings.resources() if each.is_fixed]
     run = await request.gateway.run_for(request.caller)
     skills = await skills_of(request.gateway.engine, run, limit=PAGE + 1, after=after)
     found += [_skill(name, description) for name, description in skills[:PAGE]]
@@ -40,7 +40,7 @@ async def list_resources(request: McpRequest) -> Result:
 async def list_templates(request: McpRequest) -> Result:
     """List the resource templates."""
     resources = await request.gateway.offerings.resources()
-    return {"resourceTemplates": [_told(each) for each in resources if not each.is_fixed]}
+    return {"resourceTemplates": [_to_mcp(each) for each in resources if not each.is_fixed]}
 
 
 async def read_resource(request: McpRequest) -> Result:
@@ -53,7 +53,7 @@ async def read_resource(request: McpRequest) -> Result:
     resource, values = found
     run = await request.gateway.run_for(request.caller, request.client)
     try:
-        given = await offerings.given(f"the resource {resource.name}", lambda: resource.read(run, values))
+        given = await offerings.call(f"the resource {resource.name}", lambda: resource.read(run, values))
     except NotFound:
         raise _unknown(uri) from None
     return {"contents": _contents(uri, resource, given, request.gateway.engine.config.gateway.max_result_bytes)}
@@ -63,22 +63,22 @@ def _unknown(uri: str) -> McpError:
     return McpError(NO_RESOURCE, f"there is no resource {uri:.200}", {"uri": uri})
 
 
-def _told(resource: McpResource) -> dict[str, Any]:
+def _to_mcp(resource: McpResource) -> dict[str, Any]:
     """Return a resource in the format of MCP, without empty fields."""
     address = "uri" if resource.is_fixed else "uriTemplate"
-    told = {
+    fields = {
         address: resource.uri,
         "name": resource.name,
         "title": resource.title,
         "description": resource.description,
         "mimeType": resource.mime_type,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _skill(name: str, description: str) -> dict[str, Any]:
-    told = {"uri": _SKILLS.expand({"name": name}), "name": name, "mimeType": MARKDOWN}
-    return {**told, "description": description} if description else told
+    fields = {"uri": _SKILLS.expand({"name": name}), "name": name, "mimeType": MARKDOWN}
+    return {**fields, "description": description} if description else fields
 
 
 def _contents(uri: str, resource: McpResource, given: object, most: int) -> list[dict[str, Any]]:

@@ -15,14 +15,14 @@ from holdfast.core.ids import uuid7
 from holdfast.core.text import parse_large, render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp import modern
-from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
+from holdfast.gateway.mcp.answers import RequestId, encode_error, encode_result, error_of
 from holdfast.gateway.mcp.changes import ListChanges
 from holdfast.gateway.mcp.eras import is_modern
 from holdfast.gateway.mcp.legacy.messages import CANCELLED, INITIALIZE, Initialization, kind_of
 from holdfast.gateway.mcp.line_session import LineSession, Write
 from holdfast.gateway.mcp.modern import ModernRequest, id_of
 from holdfast.gateway.mcp.requests import Result
-from holdfast.gateway.mcp.subscriptions import acknowledged, told, wanted_of
+from holdfast.gateway.mcp.subscriptions import acknowledgement, change_notification, wanted_of
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, VERSION, McpError
 
 AT_ONCE = 100  # concurrent requests of the client
@@ -62,7 +62,7 @@ class Stdio:
             return
         match kind:
             case "notification":
-                self._hear(message)
+                self._handle_notification(message)
             case "response":
                 if self._session is not None:
                     self._session.take(message)
@@ -82,7 +82,7 @@ class Stdio:
         task = self._requests[id] = asyncio.create_task(self._answer(id, message), name=f"mcp request {id!r:.40}")
         task.add_done_callback(lambda _: self._forget(id))
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _handle_notification(self, message: dict[str, Any]) -> None:
         cancelled = message.get("params", {}).get("requestId") if message["method"] == CANCELLED else None
         task = self._requests.get(cancelled) if isinstance(cancelled, str | int) else None
         if task is not None:
@@ -90,16 +90,16 @@ class Stdio:
 
     async def _answer(self, id: RequestId, message: dict[str, Any]) -> None:
         """Answer a request; a cancelled request gets no answer."""
-        is_of_now = is_modern(message, None)
+        uses_modern = is_modern(message, None)
         try:
-            result = await (self._modern(message) if is_of_now else self._of_session(message))
+            result = await (self._modern(message) if uses_modern else self._answer_in_session(message))
         except Exception as error:  # noqa: BLE001 - the client always gets an answer
-            await self._refuse(id, error, is_of_now=is_of_now)
+            await self._refuse(id, error, uses_modern=uses_modern)
         else:
-            await self._write(answered(id, result))
+            await self._write(encode_result(id, result))
 
-    async def _refuse(self, id: RequestId | None, error: Exception, *, is_of_now: bool = True) -> None:
-        await self._write(refused(id, error_of(error, modern=is_of_now, request_id=str(uuid7()))))
+    async def _refuse(self, id: RequestId | None, error: Exception, *, uses_modern: bool = True) -> None:
+        await self._write(encode_error(id, error_of(error, modern=uses_modern, request_id=str(uuid7()))))
 
     async def _modern(self, message: dict[str, Any]) -> Result:
         envelope = ModernRequest.of(message)
@@ -115,12 +115,12 @@ class Stdio:
         wanted = wanted_of(envelope.params)
         self._streams.add(envelope.id)
         async with ListChanges.of(self._gateway).watch(self._caller, wanted) as watch:
-            await self._write(render(acknowledged(envelope.id, watch.wanted)))
+            await self._write(render(acknowledgement(envelope.id, watch.wanted)))
             while True:
                 for change in await watch.next():
-                    await self._write(render(told(envelope.id, change)))
+                    await self._write(render(change_notification(envelope.id, change)))
 
-    async def _of_session(self, message: dict[str, Any]) -> Result:
+    async def _answer_in_session(self, message: dict[str, Any]) -> Result:
         if self._session is not None:
             return await self._session.answer(message)
         if message["method"] != INITIALIZE:

@@ -29,7 +29,7 @@ async def list_tools(request: McpRequest) -> Result:
     if request.params.get("cursor") is not None:
         raise McpError(INVALID_PARAMS, "there is no such cursor: the list has one page")
     view = await request.gateway.tools(request.caller)
-    return {"tools": rendered(view, request.gateway.engine.config.gateway.listed_tools)}
+    return {"tools": tools_json(view, request.gateway.engine.config.gateway.listed_tools)}
 
 
 async def call_tool(request: McpRequest) -> Result:
@@ -39,7 +39,7 @@ async def call_tool(request: McpRequest) -> Result:
         outcome = await request.gateway.call(request.caller, name, arguments, client=request.client)
     except Forbidden as error:  # the caller sees the tool, so that this is a result, too
         _raise_missing_capability(request, error)
-        return _failed(str(error))
+        return _failure(str(error))
     _raise_missing_capability(request, outcome.cause)
     most = request.gateway.engine.config.gateway.max_result_bytes
     return result_of(outcome, modern=request.is_modern, most=most)
@@ -52,11 +52,11 @@ def _raise_missing_capability(request: McpRequest, error: BaseException | None) 
         raise missing
 
 
-def rendered(view: CallerView, most: int) -> msgspec.Raw:
+def tools_json(view: CallerView, most: int) -> msgspec.Raw:
     """Return the tools of a view as JSON. They are rendered once."""
 
     def render_tools() -> RenderedTools:
-        return RenderedTools(msgspec.Raw(render([definition(each) for each in view.told(most)])))
+        return RenderedTools(msgspec.Raw(render([definition(each) for each in view.listed_tools(most)])))
 
     return view.cache.get(RenderedTools, render_tools).json
 
@@ -79,12 +79,12 @@ def result_of(outcome: Outcome, *, modern: bool, most: int) -> Result:
     Blocks cannot be shortened: more than `most` characters of them are an error.
     """
     if outcome.status != "done":
-        return _failed(outcome.text if outcome.outward is None else outcome.outward)
+        return _failure(outcome.text if outcome.outward is None else outcome.outward)
     if outcome.content is not None:
         blocks = [builtin(block) for block in outcome.content]
         if weight_of(blocks, most) > most:
             limit = f"at most {most} characters are given"
-            return _failed(str(TooLarge("the result is too large", why=limit, next="Ask for less.")))
+            return _failure(str(TooLarge("the result is too large", why=limit, next="Ask for less.")))
         return {"content": blocks, "isError": False}
     result: Result = {"content": [{"type": "text", "text": outcome.text}], "isError": False}
     given: object = outcome.result
@@ -93,7 +93,7 @@ def result_of(outcome: Outcome, *, modern: bool, most: int) -> Result:
     return result
 
 
-def _failed(text: str) -> Result:
+def _failure(text: str) -> Result:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 

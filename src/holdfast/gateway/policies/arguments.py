@@ -14,5 +14,5 @@ class ArgumentPolicy:
         offer = call.listed.offer
         checked = check_parsed(offer.shown, call.arguments, offer.overlay)
         if isinstance(checked, ArgumentRefusal):
-            return Outcome.refused(checked.text, code=InvalidInput.code)
+            return Outcome.refusal(checked.text, code=InvalidInput.code)
         return await proceed(GatewayCall(call.listed, checked, call.caller, call.view, call.timeout, call.client))

@@ -38,7 +38,7 @@ class Policy(Protocol):
         ...
 
 
-def chained(policies: Sequence[Policy], last: Proceed) -> Proceed:
+def chain(policies: Sequence[Policy], last: Proceed) -> Proceed:
     """Return a function that applies the policies in order, and then calls `last`."""
     proceed = last
     for policy in reversed(policies):

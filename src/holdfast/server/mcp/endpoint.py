@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import parse_large
 from holdfast.gateway.gateways import Gateways
-from holdfast.gateway.mcp.answers import refused
+from holdfast.gateway.mcp.answers import encode_error
 from holdfast.gateway.mcp.eras import is_modern
 from holdfast.gateway.mcp.headers import VERSION
 from holdfast.mcp.protocol import MODERN, PARSE_ERROR
@@ -29,31 +29,31 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        arrival = await GatewayRequest.of(self._authentication, scope, receive, send)
+        http_request = await GatewayRequest.of(self._authentication, scope, receive, send)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         version = headers[VERSION].strip().decode("latin-1") if VERSION in headers else None
         match scope["method"]:
             case "POST":
-                await self._post(arrival, version)
+                await self._post(http_request, version)
             case "GET" | "DELETE" if version == MODERN:
                 raise WrongMethod(scope["method"], ["POST"])
             case "GET":
-                await self._legacy.get(arrival)
+                await self._legacy.get(http_request)
             case "DELETE":
-                await self._legacy.delete(arrival)
+                await self._legacy.delete(http_request)
             case method:
                 raise WrongMethod(method, ["GET", "POST", "DELETE"])
 
-    async def _post(self, arrival: GatewayRequest, version: str | None) -> None:
-        arrival.require_json()
+    async def _post(self, http_request: GatewayRequest, version: str | None) -> None:
+        http_request.require_json()
         try:
-            message = await parse_large(await arrival.body())
+            message = await parse_large(await http_request.body())
         except InvalidInput as error:
-            await arrival.answer(
-                refused(None, {"code": PARSE_ERROR, "message": str(error)}), status=HTTPStatus.BAD_REQUEST
+            await http_request.answer(
+                encode_error(None, {"code": PARSE_ERROR, "message": str(error)}), status=HTTPStatus.BAD_REQUEST
             )
             return
         if is_modern(message, version):
-            await self._modern.post(arrival, message)
+            await self._modern.post(http_request, message)
         else:
-            await self._legacy.post(arrival, message)
+            await self._legacy.post(http_request, message)

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from holdfast.agents import Definition, Limits
-from holdfast.agents.agents import likeliest
+from holdfast.agents.agents import choose_agent
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.fields import AgentName, RegistryVersion, ShortName
 from holdfast.server.operations import ApiCall, ApiOperations
@@ -63,7 +63,7 @@ async def list_agents(call: ApiCall) -> AgentList:
         for one in found
         if everyone or one.active
     ]
-    return AgentList(listed, likeliest([one.name for one in listed if one.served and one.kind != "ui"]))
+    return AgentList(listed, choose_agent([one.name for one in listed if one.served and one.kind != "ui"]))
 
 
 @operations.declare("GET", "/api/agents/{name}", needs="admin", errors=[NotFound])

@@ -30,9 +30,9 @@ PAGE = """<!doctype html>
 <link rel="stylesheet" href="{root}/static/page.css">
 </head>
 <body><main><p class="brand">Holdfast</p><h1>Sign in</h1>
-{told}
+{notice}
 <form method="post" action="{root}/login"><input type="hidden" name="to" value="{to}">
-{asked}</form>
+{field}</form>
 {help}
 </main></body>
 </html>
@@ -62,7 +62,7 @@ async def login_page(call: ApiCall, link: str = "", to: str = HOME) -> Response:
     """Show the sign-in page. Without a link, the page asks for one."""
     if not link:
         return _page(call, to, help=HELP)
-    return _page(call, to, told=READY, asked=GIVEN.format(link=escape(link)))
+    return _page(call, to, notice=READY, field=GIVEN.format(link=escape(link)))
 
 
 @operations.declare(
@@ -80,9 +80,9 @@ async def login(call: ApiCall, body: Login) -> Response:
     try:
         session = await call.engine.keys.exchange_link(_link_in(body.link))
     except Unauthenticated as error:
-        told = REFUSED.format(what=_sentence(error.what), rest=_sentence(error.why))
-        return _page(call, body.to, told=told, help=HELP, status=HTTPStatus.UNAUTHORIZED)
-    return _with_session(call, session, landing(body.to), lifetime=int(SESSION_LIFETIME.total_seconds()))
+        notice = REFUSED.format(what=_sentence(error.what), rest=_sentence(error.why))
+        return _page(call, body.to, notice=notice, help=HELP, status=HTTPStatus.UNAUTHORIZED)
+    return _with_session(call, session, screen_or_home(body.to), lifetime=int(SESSION_LIFETIME.total_seconds()))
 
 
 @operations.declare("POST", "/logout", needs="nobody", status=303)
@@ -94,7 +94,7 @@ async def logout(call: ApiCall) -> Response:
     return _with_session(call, "", HOME, lifetime=0)
 
 
-def landing(wanted: str) -> str:
+def screen_or_home(wanted: str) -> str:
     """Return the requested screen, without the root path, or home if it is not the path of a screen."""
     segments = unquote(wanted.partition("?")[0]).split("/")
     first = "/".join(segments[:2])
@@ -124,10 +124,10 @@ def _with_session(call: ApiCall, session: str, screen: str, *, lifetime: int) ->
 
 
 def _page(
-    call: ApiCall, to: str, *, told: str = "", asked: str = FIELD, help: str = "", status: int = HTTPStatus.OK
+    call: ApiCall, to: str, *, notice: str = "", field: str = FIELD, help: str = "", status: int = HTTPStatus.OK
 ) -> Response:
     root = escape(call.engine.config.server.root_path)
-    page = PAGE.format(root=root, to=escape(landing(to)), told=told, asked=asked, help=help)
+    page = PAGE.format(root=root, to=escape(screen_or_home(to)), notice=notice, field=field, help=help)
     return HTMLResponse(page, status, {"content-security-policy": PAGE_POLICY})
 
 

@@ -15,7 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.agents import Approval, Event, Sent
-from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
+from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved_agent
 from holdfast.agents.broadcast import Watch
 from holdfast.agents.events import parse_cursor
 from holdfast.authorization import Name
@@ -25,7 +25,7 @@ from holdfast.server.fields import EventCursor, NotBlank
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.problems import TurnFailed
 from holdfast.server.routes.conversations import Limit
-from holdfast.server.streams import EVENT_STREAM, SIGN_OF_LIFE, EventStream, followed, framed, wants_stream
+from holdfast.server.streams import EVENT_STREAM, SIGN_OF_LIFE, EventStream, encode_event, follow_events, wants_stream
 
 operations = ApiOperations("chat")
 
@@ -113,17 +113,17 @@ async def chat(call: ApiCall, body: ChatRequest) -> ChatReply | Response:
     """
     call.principal.require("read")
     limit = call.engine.config.agents.max_seconds + MARGIN
-    call.visit.stay(limit + MARGIN)  # before the message is stored: a refused request stores nothing
+    call.slot.stay(limit + MARGIN)  # before the message is stored: a refused request stores nothing
     call.engine.agents.check_message(body.message, body.busy)
     agent = body.agent_id or await call.engine.agents.choose()
     if wants_stream(call.request):
-        parts = _turn(call, body, agent)
+        parts = _stream_turn(call, body, agent)
         return EventStream(parts, first=await anext(parts))
-    async with _saying(call, body, agent) as (sent, watch):
+    async with _send_message(call, body, agent) as (sent, watch):
         session_id = await _session_of(call, body, sent)
         try:
             async with asyncio.timeout(limit):
-                return await _answered(call, sent, agent, session_id, watch)
+                return await _await_reply(call, sent, agent, session_id, watch)
         except TimeoutError:
             raise TurnFailed(
                 {
@@ -147,14 +147,14 @@ async def read_events(
 
     To resume a stream that broke off, send the id of its last event in the header `Last-Event-ID`.
     """
-    talk = await call.authorization.conversation(id)
+    conversation = await call.authorization.conversation(id)
     if wants_stream(call.request):
-        if talk.agent is None:
+        if conversation.agent is None:
             raise InvalidInput("this conversation has no agent", next="Ask without `Accept: text/event-stream`.")
         since = call.request.headers.get("last-event-id") or since
         parse_cursor(since or "0")  # before the response starts, so that an error can still be returned
-        call.visit.stay(None)
-        return EventStream(_streamed(call, id, talk.agent, since))
+        call.slot.stay(None)
+        return EventStream(_stream_conversation(call, id, conversation.agent, since))
     events: list[Event] = []
     async with call.engine.agents.watch(id, None, since=since) as watch:
         while len(events) < limit and (event := await watch.next_now()) is not None:
@@ -162,12 +162,12 @@ async def read_events(
         return EventPage(events, str(watch.cursor))
 
 
-async def _answered(call: ApiCall, sent: Sent, agent: str, session_id: str, watch: Watch) -> ChatReply:
+async def _await_reply(call: ApiCall, sent: Sent, agent: str, session_id: str, watch: Watch) -> ChatReply:
     """Wait until a turn ends, waits for an approval or is queued."""
     reply: str | None = None
     node: UUID | None = None
-    asked: list[UUID] = []
-    async with aclosing(_followed(call, sent, agent, watch)) as events:
+    approval_ids: list[UUID] = []
+    async with aclosing(_follow_turn(call, sent, agent, watch)) as events:
         async for event in events:
             if isinstance(event, QueuedChat):
                 call.status = HTTPStatus.ACCEPTED
@@ -184,12 +184,14 @@ async def _answered(call: ApiCall, sent: Sent, agent: str, session_id: str, watc
                 if event.kind == "answer":
                     reply, node = event.text, event.node_id
                 elif event.kind == "approval" and event.approval_id is not None:
-                    asked.append(event.approval_id)
+                    approval_ids.append(event.approval_id)
                 elif event.kind == "done":
                     state = "cancelled" if event.state == "cancelled" else "done"
             waiting: list[Approval] = []
-            if asked and not watch.has_more:  # an agent requests its approvals together; other events can come between
-                waiting, asked = await _pending(call, asked), []
+            if (
+                approval_ids and not watch.has_more
+            ):  # an agent requests its approvals together; other events can come between
+                waiting, approval_ids = await _pending_approvals(call, approval_ids), []
             if waiting:
                 state, call.status = "waiting", HTTPStatus.ACCEPTED
             if state is not None:
@@ -200,8 +202,8 @@ async def _answered(call: ApiCall, sent: Sent, agent: str, session_id: str, watc
     raise ShuttingDown("the engine is closing", next="Try again when it is back: the turn continues.")
 
 
-async def _pending(call: ApiCall, asked: Sequence[UUID]) -> list[Approval]:
-    found = [await call.engine.agents.approvals.get(id) for id in asked]
+async def _pending_approvals(call: ApiCall, approval_ids: Sequence[UUID]) -> list[Approval]:
+    found = [await call.engine.agents.approvals.get(id) for id in approval_ids]
     return [approval for approval in found if approval.state == "pending"]
 
 
@@ -211,29 +213,29 @@ async def _session_of(call: ApiCall, body: ChatRequest, sent: Sent) -> str:
     return (await call.engine.conversations.get(sent.conversation)).session_id or ""
 
 
-async def _followed(
+async def _follow_turn(
     call: ApiCall, sent: Sent, agent: str, watch: Watch, *, stops: bool = False
 ) -> AsyncGenerator[Event | QueuedChat | None]:
-    """Yield the events of `followed`. If no process serves the agent, end with `QueuedChat`."""
-    heard, within = sent.held is not None, UNSERVED_AFTER  # a process that has just started gets this time
-    if not heard and await call.engine.agents.is_stranded(sent.run_id, agent, within=within):
-        yield _queued(agent, sent, watch)
+    """Yield the events of `follow_events`. If no process serves the agent, end with `QueuedChat`."""
+    has_events, within = sent.held is not None, UNSERVED_AFTER  # a process that has just started gets this time
+    if not has_events and await call.engine.agents.is_stranded(sent.run_id, agent, within=within):
+        yield _queued_chat(agent, sent, watch)
         return
-    async with aclosing(followed(call, watch, stops=stops)) as events:
+    async with aclosing(follow_events(call, watch, stops=stops)) as events:
         async for event in events:
-            heard = heard or (event is not None and event.run_id == sent.run_id)
-            if event is None and not heard and await call.engine.agents.is_stranded(sent.run_id, agent):
-                yield _queued(agent, sent, watch)
+            has_events = has_events or (event is not None and event.run_id == sent.run_id)
+            if event is None and not has_events and await call.engine.agents.is_stranded(sent.run_id, agent):
+                yield _queued_chat(agent, sent, watch)
                 return
             yield event
 
 
-def _queued(agent: str, sent: Sent, watch: Watch) -> QueuedChat:
-    return QueuedChat(cursor=str(watch.cursor), run_id=sent.run_id, text=str(unserved(agent, sent.run_id)))
+def _queued_chat(agent: str, sent: Sent, watch: Watch) -> QueuedChat:
+    return QueuedChat(cursor=str(watch.cursor), run_id=sent.run_id, text=str(unserved_agent(agent, sent.run_id)))
 
 
-def _saying(call: ApiCall, body: ChatRequest, agent: str) -> AbstractAsyncContextManager[tuple[Sent, Watch]]:
-    return call.engine.agents.saying(
+def _send_message(call: ApiCall, body: ChatRequest, agent: str) -> AbstractAsyncContextManager[tuple[Sent, Watch]]:
+    return call.engine.agents.send_and_watch(
         agent,
         body.message,
         user=call.principal.user,
@@ -244,9 +246,9 @@ def _saying(call: ApiCall, body: ChatRequest, agent: str) -> AbstractAsyncContex
     )
 
 
-async def _turn(call: ApiCall, body: ChatRequest, agent: str) -> AsyncGenerator[bytes]:
+async def _stream_turn(call: ApiCall, body: ChatRequest, agent: str) -> AsyncGenerator[bytes]:
     """Stream a turn: `ready`, then the events of its run until it ends."""
-    async with _saying(call, body, agent) as (sent, watch):
+    async with _send_message(call, body, agent) as (sent, watch):
         ready = ReadyChat(
             cursor=str(start_of(sent)),
             session_id=await _session_of(call, body, sent),
@@ -254,25 +256,27 @@ async def _turn(call: ApiCall, body: ChatRequest, agent: str) -> AsyncGenerator[
             conversation_id=sent.conversation,
             run_id=sent.run_id,
         )
-        call.visit.stay(None)
-        yield framed(ready.kind, ready.cursor, ready)
-        async with aclosing(_followed(call, sent, agent, watch, stops=True)) as events:
+        call.slot.stay(None)
+        yield encode_event(ready.kind, ready.cursor, ready)
+        async with aclosing(_follow_turn(call, sent, agent, watch, stops=True)) as events:
             async for event in events:
                 if event is None:
                     yield SIGN_OF_LIFE
                 elif isinstance(event, QueuedChat):
-                    yield framed(event.kind, event.cursor, event)
+                    yield encode_event(event.kind, event.cursor, event)
                 elif event.run_id == sent.run_id:
-                    yield framed(event.kind, event.cursor, event)
+                    yield encode_event(event.kind, event.cursor, event)
                     if event.kind in ("done", "error"):
                         return
 
 
-async def _streamed(call: ApiCall, conversation: UUID, agent: str, since: str | None) -> AsyncGenerator[bytes]:
+async def _stream_conversation(
+    call: ApiCall, conversation: UUID, agent: str, since: str | None
+) -> AsyncGenerator[bytes]:
     """Stream the events of a conversation."""
     async with (
         call.engine.agents.watch(conversation, agent, since=since) as watch,
-        aclosing(followed(call, watch, stops=True)) as events,
+        aclosing(follow_events(call, watch, stops=True)) as events,
     ):
         async for event in events:
-            yield SIGN_OF_LIFE if event is None else framed(event.kind, event.cursor, event)
+            yield SIGN_OF_LIFE if event is None else encode_event(event.kind, event.cursor, event)

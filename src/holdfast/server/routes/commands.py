@@ -15,8 +15,8 @@ from holdfast.bus.topics import EVENTS
 from holdfast.core.errors import AlreadyExists, CommandFailed, NotFound, TimedOut
 from holdfast.server.fields import TWICE_ENCODED, TopicName, about
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.server.pages import listed
-from holdfast.server.routes.topics import Headers, traced
+from holdfast.server.pages import page_of_items
+from holdfast.server.routes.topics import Headers, with_trace_headers
 
 operations = ApiOperations("commands")
 
@@ -81,7 +81,7 @@ async def list_commands(
     async def read(most: int, before: str | None) -> list[Command]:
         return await call.engine.commands.list(state=state, skill=skill, limit=most, before=before)
 
-    return CommandPage(*await listed(read, lambda found: found.correlation_id, limit=limit, start=before))
+    return CommandPage(*await page_of_items(read, lambda found: found.correlation_id, limit=limit, start=before))
 
 
 @operations.declare("POST", "/api/commands", needs="admin", status=201, errors=[AlreadyExists])
@@ -94,7 +94,7 @@ async def submit_command(call: ApiCall, body: NewCommand) -> CommandState:
         reply_to=body.reply_to,
         priority=body.priority,
         max_attempts=body.max_attempts,
-        headers=traced(call, body.headers),
+        headers=with_trace_headers(call, body.headers),
     )
     return await _state(call, id, body.wait)
 

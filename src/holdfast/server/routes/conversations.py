@@ -15,9 +15,9 @@ from holdfast.conversations.messages import ModelMessage, as_messages
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, TooLarge
 from holdfast.server.attachments import json_lines
-from holdfast.server.fields import Cursor, Number, about, stated
+from holdfast.server.fields import Cursor, Number, about, documented
 from holdfast.server.operations import JSON_LINES, ApiCall, ApiOperations
-from holdfast.server.pages import listed, page_of
+from holdfast.server.pages import page_of, page_of_items
 from holdfast.server.routes.state import change
 
 operations = ApiOperations("conversations")
@@ -41,7 +41,7 @@ class NewConversation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     document: bool = False
 
 
-SESSION_RULE = stated(
+SESSION_RULE = documented(
     anyOf=[{"properties": {"document": {"const": False}}}, {"properties": {"session_id": {"type": "null"}}}]
 )
 
@@ -118,8 +118,10 @@ async def list_conversations(
         return page, page.cursor
 
     page, cursor = await page_of(read, limit=limit, start=cursor)
-    said = await call.engine.conversations.openings([talk.id for talk in page]) if openings else {}
-    return ConversationPage(page, cursor, {str(id): text for id, text in said.items()})
+    opening_texts = (
+        await call.engine.conversations.openings([conversation.id for conversation in page]) if openings else {}
+    )
+    return ConversationPage(page, cursor, {str(id): text for id, text in opening_texts.items()})
 
 
 # Fixed paths come before `{id}`: the first route that matches is used.
@@ -192,5 +194,5 @@ async def read_messages(
     async def older(most: int, before: int | None) -> list[Node]:
         return (await call.engine.conversations.last(id, most, before=before))[::-1]
 
-    newest_first, _ = await listed(older, lambda node: node.seq, limit=limit)
+    newest_first, _ = await page_of_items(older, lambda node: node.seq, limit=limit)
     return Messages(as_messages(newest_first[::-1], reader or agent or ASSISTANT, tools=tools))

@@ -10,7 +10,7 @@ from holdfast.core.errors import NotFound
 from holdfast.core.text import store
 from holdfast.server.fields import about
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.server.pages import listed
+from holdfast.server.pages import page_of_items
 
 operations = ApiOperations("dead letters")
 
@@ -49,16 +49,16 @@ async def list_dead_letters(
     """List dead letters, newest first."""
 
     async def read(most: int, before: UUID | None) -> list[DeadLetter]:
-        return await call.engine.dead_letters.list(**_narrowed(group, topic), limit=most, before=before)
+        return await call.engine.dead_letters.list(**_stored_names(group, topic), limit=most, before=before)
 
-    return DeadLetterPage(*await listed(read, lambda found: found.id, limit=limit, start=before))
+    return DeadLetterPage(*await page_of_items(read, lambda found: found.id, limit=limit, start=before))
 
 
 # A fixed path comes before `{id}`: the first route that matches is used.
 @operations.declare("POST", "/api/dead-letters/redrive", needs="admin")
 async def redrive_dead_letters(call: ApiCall, body: Redrive) -> Redriven:
     """Redrive all dead letters, or those of a group, of a topic or of both."""
-    return Redriven(await call.engine.dead_letters.redrive_all(**_narrowed(body.group, body.topic)))
+    return Redriven(await call.engine.dead_letters.redrive_all(**_stored_names(body.group, body.topic)))
 
 
 @operations.declare("GET", "/api/dead-letters/{id}", needs="admin", errors=[NotFound])
@@ -79,6 +79,6 @@ async def drop_dead_letter(call: ApiCall, id: UUID) -> None:
     await call.engine.dead_letters.drop(id)
 
 
-def _narrowed(group: str | None, topic: str | None) -> dict[str, str | None]:
+def _stored_names(group: str | None, topic: str | None) -> dict[str, str | None]:
     """Return the names in the form that PostgreSQL stores. An impossible name matches nothing."""
     return {"group": None if group is None else store(group), "topic": None if topic is None else store(topic)}

@@ -11,7 +11,7 @@ from holdfast.execution.executions import Execution, Status
 from holdfast.server.attachments import attachment
 from holdfast.server.fields import CallSeconds, Limit, ShortName, about
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.server.pages import listed
+from holdfast.server.pages import page_of_items
 
 operations = ApiOperations("executions")
 
@@ -48,7 +48,7 @@ async def call_tool(call: ApiCall, name: str, body: DirectCall) -> Execution:
     This needs the scope `admin`, or permissions of the tool that let users call it.
     """
     await call.authorization.check_tool_call(name)
-    call.visit.stay((body.timeout or call.engine.config.agents.tool_timeout) + MARGIN)
+    call.slot.stay((body.timeout or call.engine.config.agents.tool_timeout) + MARGIN)
     return await call.engine.executions.call(
         name, body.arguments, user=call.principal.user, key=body.key, timeout=body.timeout
     )
@@ -69,7 +69,7 @@ async def list_executions(
     async def read(most: int, before: UUID | None) -> list[Execution]:
         return await call.engine.executions.list(tool=tool, status=status, user=by, limit=most, before=before)
 
-    return ExecutionPage(*await listed(read, lambda found: found.id, limit=limit, start=before))
+    return ExecutionPage(*await page_of_items(read, lambda found: found.id, limit=limit, start=before))
 
 
 @operations.declare("GET", "/api/executions/{id}", needs="read", errors=[NotFound])
@@ -100,5 +100,5 @@ async def decide_execution(call: ApiCall, id: UUID, body: ExecutionDecision) -> 
     found = await call.authorization.execution(id)
     if body.decision == "again":
         await call.authorization.check_tool_call(found.tool)
-        call.visit.stay(call.engine.config.agents.tool_timeout + MARGIN)
+        call.slot.stay(call.engine.config.agents.tool_timeout + MARGIN)
     return await call.engine.executions.decide(id, body.decision, by=call.principal.user, comment=body.comment)

@@ -7,7 +7,7 @@ import msgspec
 from holdfast.bus.topics import Lag
 from holdfast.core.errors import Busy, NotFound
 from holdfast.core.text import store
-from holdfast.server.fields import TopicName, ZonedMoment, about, stated
+from holdfast.server.fields import TopicName, ZonedMoment, about, documented
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.routes.topics import Offset, Partition
 
@@ -33,7 +33,7 @@ class GroupReset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 NO_OFFSET: dict[str, Any] = {"offset": {"type": "null"}}
 NO_TIME: dict[str, Any] = {"at": {"type": "null"}}
 NOT_THE_END: dict[str, Any] = {"end": {"const": False}}
-ONE_BEGINNING = stated(
+ONE_BEGINNING = documented(
     anyOf=[
         {"properties": {**NO_OFFSET, **NO_TIME}},
         {"properties": {**NO_OFFSET, **NOT_THE_END}},

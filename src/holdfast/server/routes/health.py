@@ -28,8 +28,8 @@ async def healthz(call: ApiCall) -> Health:
 @operations.declare("GET", "/readyz", needs="anybody", or_status=503)
 async def readyz(call: ApiCall) -> Readiness:
     """Check whether the engine is ready, with the state of each part; 503 if a part is down."""
-    told = call.caller is not None
-    parts = [part if told else replace(part, detail="") for part in await call.engine.parts()]
+    is_authenticated = call.caller is not None
+    parts = [part if is_authenticated else replace(part, detail="") for part in await call.engine.parts()]
     states = {part.state for part in parts}
     state: PartState = "down" if "down" in states else "reduced" if "reduced" in states else "ok"
     if state == "down":

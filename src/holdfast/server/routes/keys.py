@@ -11,7 +11,7 @@ import msgspec
 from holdfast.access.keys import LINK_LIFETIME, Key, NewKey
 from holdfast.access.principals import USER_SCOPES, Scope
 from holdfast.core.errors import InvalidInput, NotFound
-from holdfast.server.fields import stated
+from holdfast.server.fields import documented
 from holdfast.server.host_origin import scheme_of
 from holdfast.server.operations import ApiCall, ApiOperations
 
@@ -40,7 +40,7 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lifetime_seconds: Annotated[int, msgspec.Meta(ge=1, le=CENTURY)] | None = None
 
 
-AGENT_RULE = stated(
+AGENT_RULE = documented(
     anyOf=[
         {"properties": {"agent": {"type": "null"}}},
         {"properties": {"scopes": {"anyOf": [{"type": "null"}, {"items": {"enum": sorted(USER_SCOPES)}}]}}},
@@ -78,8 +78,8 @@ async def list_keys(call: ApiCall) -> KeyList:
 @operations.declare("POST", "/api/keys", needs="admin", status=201)
 async def create_key(call: ApiCall, body: Annotated[KeyRequest, AGENT_RULE]) -> NewKey:
     """Create an API key. Its text is shown only once."""
-    _check_whole(body.principal, body.agent, body.label)
-    scopes = _granted(call, body.scopes)
+    _check_surrogates(body.principal, body.agent, body.label)
+    scopes = _check_scopes(call, body.scopes)
     lifetime = None if body.lifetime_seconds is None else timedelta(seconds=body.lifetime_seconds)
     return await call.engine.keys.create(
         call.principal.tenant,
@@ -94,9 +94,9 @@ async def create_key(call: ApiCall, body: Annotated[KeyRequest, AGENT_RULE]) -> 
 @operations.declare("POST", "/api/keys/link", needs="admin", status=201)
 async def create_link(call: ApiCall, body: LinkRequest) -> SignInLink:
     """Create a one-time link that signs a browser in."""
-    _check_whole(body.principal)
-    whom = body.principal or call.principal.user
-    text = await call.engine.keys.create_link(call.principal.tenant, whom, scopes=_granted(call, body.scopes))
+    _check_surrogates(body.principal)
+    user = body.principal or call.principal.user
+    text = await call.engine.keys.create_link(call.principal.tenant, user, scopes=_check_scopes(call, body.scopes))
     path = f"{call.engine.config.server.root_path}/login?link={quote(text)}"
     headers = call.request.headers
     url = f"{scheme_of(call.request.scope['scheme'], headers)}://{headers['host']}{path}"
@@ -109,14 +109,14 @@ async def revoke_key(call: ApiCall, id: UUID) -> Key:
     return await call.engine.keys.revoke(call.principal.tenant, id)
 
 
-def _check_whole(*texts: str | None) -> None:
+def _check_surrogates(*texts: str | None) -> None:
     """Refuse texts with lone surrogates."""
     for text in texts:
         if text is not None and HALF.search(text):
             raise InvalidInput("a name contains a lone surrogate", why=f"it is {text[:100]!a}", next="Correct it.")
 
 
-def _granted(call: ApiCall, scopes: tuple[Scope, ...] | None) -> frozenset[str] | None:
+def _check_scopes(call: ApiCall, scopes: tuple[Scope, ...] | None) -> frozenset[str] | None:
     """Return the requested scopes, if the caller may grant them."""
     if scopes is not None and "operator" in scopes:
         call.principal.require("operator")  # else an admin of one tenant could access all tenants

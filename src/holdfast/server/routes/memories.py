@@ -21,11 +21,11 @@ from holdfast.server.fields import (
     NamedOwner,
     NotBlank,
     RowVersion,
+    documented,
     present,
-    stated,
 )
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.server.pages import listed, page_of
+from holdfast.server.pages import page_of, page_of_items
 
 operations = ApiOperations("memories")
 
@@ -55,7 +55,7 @@ class MemoryDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: Moment | None = None
 
 
-Placed = Annotated[MemoryDraft, stated(anyOf=[{"properties": {"seq": {"type": "null"}}}, *present("conversation")])]
+Placed = Annotated[MemoryDraft, documented(anyOf=[{"properties": {"seq": {"type": "null"}}}, *present("conversation")])]
 
 
 class NewMemories(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -187,7 +187,7 @@ async def list_owners(
     An admin sees all owners. Other callers see the organization, agents, themselves and their own sessions.
     """
     page = await call.authorization.memory_owners(scope, limit=limit, cursor=cursor)
-    return MemoryOwners([_counted(holding) for holding in page], page.cursor)
+    return MemoryOwners([_owner_count(owner_memories) for owner_memories in page], page.cursor)
 
 
 @operations.declare("GET", "/api/memories/{id}", needs="read", errors=[NotFound])
@@ -197,7 +197,9 @@ async def get_memory(call: ApiCall, id: UUID) -> Memory:
 
 
 @operations.declare("PATCH", "/api/memories/{id}", needs="write", errors=[NotFound, Conflict])
-async def edit_memory(call: ApiCall, id: UUID, body: Annotated[MemoryEdit, stated(anyOf=present(*EDITABLE))]) -> Memory:
+async def edit_memory(
+    call: ApiCall, id: UUID, body: Annotated[MemoryEdit, documented(anyOf=present(*EDITABLE))]
+) -> Memory:
     """Edit a memory. Omitted fields are unchanged."""
     old = await call.authorization.memory_to_change(id)
     call.authorization.check_trust(body.trust)
@@ -243,7 +245,7 @@ async def memory_history(
     async def read(most: int, before: int | None) -> list[MemoryRevision]:
         return await call.engine.memory.history(id, before=before, limit=most)
 
-    return MemoryHistory(*await listed(read, lambda revision: revision.version, limit=limit, start=before))
+    return MemoryHistory(*await page_of_items(read, lambda revision: revision.version, limit=limit, start=before))
 
 
 @operations.declare("GET", "/api/memories/{id}/chain", needs="read", errors=[NotFound])
@@ -265,7 +267,7 @@ def _check_size(drafts: Sequence[MemoryDraft]) -> None:
         )
 
 
-def _counted(holding: OwnerMemories) -> OwnerCount:
-    owner = holding.owner
+def _owner_count(owner_memories: OwnerMemories) -> OwnerCount:
+    owner = owner_memories.owner
     agent, user = (owner.agent, owner.user) if owner.scope == "session" else (None, None)
-    return OwnerCount(owner.scope, owner.name or None, agent, user, holding.count, holding.newest)
+    return OwnerCount(owner.scope, owner.name or None, agent, user, owner_memories.count, owner_memories.newest)

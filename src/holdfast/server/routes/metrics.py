@@ -24,7 +24,7 @@ BOUND = f"At most {MOST} series, the first by name."
 Series = Iterable[tuple[Sequence[str], float]]
 
 
-class Measured(Collector):
+class MetricCollector(Collector):
     """Passes measured metrics to a registry."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
@@ -45,12 +45,12 @@ async def metrics(call: ApiCall) -> Response:
     gauges = call.engine.log_gauges(tenant)
     registry = CollectorRegistry()
     memories = await call.engine.memory_gauges.scopes(tenant)
-    families = [*await _families(gauges), *_of_memory(memories)]
+    families = [*await _families(gauges), *_memory_families(memories)]
     if tenant is None:  # it counts the sockets of all tenants
-        open = GaugeMetricFamily("holdfast_sockets", "Open WebSockets of this process.", call.visit.sockets)
+        open = GaugeMetricFamily("holdfast_sockets", "Open WebSockets of this process.", call.slot.sockets)
         families.append(open)
-    families.append(await _of_envelopes(call, tenant))
-    registry.register(Measured(families))
+    families.append(await _envelope_family(call, tenant))
+    registry.register(MetricCollector(families))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -60,7 +60,7 @@ async def _families(gauges: Gauges) -> list[Metric]:
     by_topic, by_group, by_state = ("tenant", "topic"), ("tenant", "group", "topic"), ("tenant", "skill", "state")
     records = CounterMetricFamily("holdfast_topic_records", f"Records published to a topic. {BOUND}", labels=by_topic)
     return [
-        _filled(records, (((one.tenant, one.topic), one.records) for one in topics)),
+        _fill(records, (((one.tenant, one.topic), one.records) for one in topics)),
         _gauge(
             "holdfast_topic_records_per_second",
             "Rate of the latest records of a topic, up to a thousand per partition.",
@@ -94,7 +94,7 @@ async def _families(gauges: Gauges) -> list[Metric]:
     ]
 
 
-def _of_memory(scopes: Sequence[ScopeGauge]) -> list[Metric]:
+def _memory_families(scopes: Sequence[ScopeGauge]) -> list[Metric]:
     by_scope = ("tenant", "scope")
     all_of_them = (((one.tenant, one.scope), one.memories) for one in scopes)
     unembedded = (((one.tenant, one.scope), one.unembedded) for one in scopes)
@@ -109,20 +109,20 @@ def _of_memory(scopes: Sequence[ScopeGauge]) -> list[Metric]:
     ]
 
 
-async def _of_envelopes(call: ApiCall, tenant: TenantId | None) -> Metric:
+async def _envelope_family(call: ApiCall, tenant: TenantId | None) -> Metric:
     counts = call.gateways.envelope_calls.counts(tenant)
     tenants = call.engine.tenants
     names = {id: (await tenants.get(id)).name for id in {id for id, _ in counts}}
     about = "Calls to this process with the deprecated envelope before JSON-RPC."
     family = CounterMetricFamily("holdfast_envelope_calls", about, labels=("tenant", "service"))
-    return _filled(family, (((names[id], method), count) for (id, method), count in sorted(counts.items())))
+    return _fill(family, (((names[id], method), count) for (id, method), count in sorted(counts.items())))
 
 
 def _gauge(name: str, about: str, labels: Sequence[str], series: Series) -> Metric:
-    return _filled(GaugeMetricFamily(name, f"{about} {BOUND}", labels=labels), series)
+    return _fill(GaugeMetricFamily(name, f"{about} {BOUND}", labels=labels), series)
 
 
-def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: Series) -> Metric:
+def _fill(family: CounterMetricFamily | GaugeMetricFamily, series: Series) -> Metric:
     for labels, value in series:
         family.add_metric(labels, value)
     return family

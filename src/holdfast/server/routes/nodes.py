@@ -12,7 +12,7 @@ from holdfast.conversations.turn_claims import HeldTurn
 from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarge
 from holdfast.server.fields import ContextText, Number, RowVersion
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.server.pages import listed, page_of
+from holdfast.server.pages import page_of, page_of_items
 from holdfast.server.routes.conversations import MAX_PAGE, Limit
 from holdfast.server.routes.state import change
 
@@ -103,19 +103,19 @@ async def list_nodes(
 ) -> NodePage:
     """List the newest nodes, those `before` a number, or those `since` one with deleted ones. Oldest first."""
     await call.authorization.conversation(id)
-    talks = call.engine.conversations
+    conversations = call.engine.conversations
     if since is not None and before is not None:
         raise InvalidInput("'before' and 'since' cannot be combined", next="Give one of them.")
 
     async def older(most: int, before: int | None) -> list[Node]:
-        return (await talks.last(id, most, before=before))[::-1]
+        return (await conversations.last(id, most, before=before))[::-1]
 
     async def newer(most: int, since: int | None) -> list[Node]:
-        return await talks.since(id, since or 0, limit=most)
+        return await conversations.since(id, since or 0, limit=most)
 
     if since is not None:
-        return NodePage(*await listed(newer, lambda node: node.seq, limit=limit, start=since))
-    newest_first, cursor = await listed(older, lambda node: node.seq, limit=limit, start=before)
+        return NodePage(*await page_of_items(newer, lambda node: node.seq, limit=limit, start=since))
+    newest_first, cursor = await page_of_items(older, lambda node: node.seq, limit=limit, start=before)
     return NodePage(newest_first[::-1], cursor)
 
 
@@ -129,11 +129,11 @@ async def list_nodes(
 )
 async def append_node(call: ApiCall, id: UUID, body: NewNode) -> Node:
     """Append a node; 200 if its key was used before, with the node that was stored then."""
-    talk = await call.authorization.conversation(id)
+    conversation = await call.authorization.conversation(id)
     node = await call.engine.conversations.append(
         id,
         body.content,
-        context=call.authorization.context(talk, body.context, body.payload),
+        context=call.authorization.context(conversation, body.context, body.payload),
         payload=body.payload,
         key=body.key,
         expect=body.expect,
@@ -141,7 +141,7 @@ async def append_node(call: ApiCall, id: UUID, body: NewNode) -> Node:
         parent=body.parent,
         turn=None if body.turn is None else HeldTurn(id, body.turn),
     )
-    if node.seq <= talk.last_seq:  # two concurrent requests with the same key can both get 201
+    if node.seq <= conversation.last_seq:  # two concurrent requests with the same key can both get 201
         call.status = 200
     return node
 
@@ -151,11 +151,11 @@ async def append_node(call: ApiCall, id: UUID, body: NewNode) -> Node:
 )
 async def append_nodes(call: ApiCall, id: UUID, body: NewNodes) -> Nodes:
     """Append nodes together: all or none."""
-    talk = await call.authorization.conversation(id)
+    conversation = await call.authorization.conversation(id)
     drafts = [
         NodeInput(
             content=draft.content,
-            context=call.authorization.context(talk, draft.context, draft.payload),
+            context=call.authorization.context(conversation, draft.context, draft.payload),
             payload=draft.payload,
             key=draft.key,
         )
@@ -205,8 +205,8 @@ async def move_node(call: ApiCall, id: UUID, body: NodeMove) -> Node:
 async def read_subtree(call: ApiCall, id: UUID, after: UUID | None = None) -> Subtree:
     """List a node and all nodes below it, in reading order, without deleted ones; with `after`, those after a node."""
     await call.authorization.node(id)
-    talks = call.engine.conversations
-    ids = await talks.outline(id)
+    conversations = call.engine.conversations
+    ids = await conversations.outline(id)
     if after is not None and after not in ids:
         raise NotFound(
             f"the node {after} is not below {id}",
@@ -216,7 +216,7 @@ async def read_subtree(call: ApiCall, id: UUID, after: UUID | None = None) -> Su
 
     async def read(most: int, start: int | None) -> tuple[list[Node], int | None]:
         end = (start or 0) + most
-        return await talks.nodes_of_tree(ids[start or 0 : end]), end if end < len(ids) else None
+        return await conversations.nodes_of_tree(ids[start or 0 : end]), end if end < len(ids) else None
 
     start = None if after is None else ids.index(after) + 1
     nodes, end = await page_of(read, limit=len(ids), start=start)
@@ -233,4 +233,4 @@ async def list_node_revisions(
     async def read(most: int, since: int | None) -> list[NodeRevision]:
         return await call.engine.conversations.revisions(id, since=since or 0, limit=most)
 
-    return NodeRevisions(*await listed(read, lambda former: former.version, limit=limit, start=since))
+    return NodeRevisions(*await page_of_items(read, lambda former: former.version, limit=limit, start=since))

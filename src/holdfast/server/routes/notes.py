@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from holdfast.authorization import Name
 from holdfast.conversations.notes import MAX_REVISIONS, OF_SECTIONS, WITH_CONTENT, Note, NoteRevision, Operation
 from holdfast.core.errors import Conflict, NotFound, TooLarge
-from holdfast.server.fields import NotBlank, stated
+from holdfast.server.fields import NotBlank, documented
 from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("notes")
@@ -17,7 +17,7 @@ Version = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_REVISIONS)]
 
 
-def _takes(operation: Operation) -> dict[str, Any]:
+def _edit_schema(operation: Operation) -> dict[str, Any]:
     """Return the schema of an edit with this operation: required arguments are strings, all others are null."""
     needs = {"content": operation in WITH_CONTENT, "section_header": operation in OF_SECTIONS}
     properties = {name: {"type": "string" if needed else "null"} for name, needed in needs.items()}
@@ -34,7 +34,7 @@ class NoteEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Version | None = None
 
 
-ARGUMENTS = stated(anyOf=[_takes(operation) for operation in get_args(Operation)])
+ARGUMENTS = documented(anyOf=[_edit_schema(operation) for operation in get_args(Operation)])
 
 
 class NoteRestore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

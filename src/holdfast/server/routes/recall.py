@@ -10,7 +10,7 @@ from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Hit, Hits, Scope, WhyNot
 from holdfast.memory.query import MAX_QUESTION
 from holdfast.memory.recall import MAX_LIMIT
-from holdfast.server.fields import Importance, Moment, NamedOwner, NotBlank, stated
+from holdfast.server.fields import Importance, Moment, NamedOwner, NotBlank, documented
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import within_a_page
 
@@ -51,7 +51,7 @@ class ContextSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: Name | None = None
     user: Name | msgspec.UnsetType | None = msgspec.UNSET
     agent: Name | None = None
-    limits: Annotated[dict[Scope, Limit], stated(propertyNames={"enum": [*get_args(Scope)]})] = {}
+    limits: Annotated[dict[Scope, Limit], documented(propertyNames={"enum": [*get_args(Scope)]})] = {}
     where: dict[str, Any] | None = None
     types: list[Name] | None = None
     explain: bool = False
@@ -77,8 +77,8 @@ class FoundMemories(msgspec.Struct, frozen=True):
 @operations.declare("POST", "/api/memories/search", needs="read", errors=[NotFound, Conflict])
 async def search_memories(call: ApiCall, body: Search) -> FoundMemories:
     """Search the memories of an owner."""
-    given = _without(body, "owner", "query")
-    return await _found(
+    given = _fields_except(body, "owner", "query")
+    return await _fitting_hits(
         await call.engine.memory.search(await call.authorization.owner(body.owner), body.query, **given)
     )
 
@@ -91,8 +91,10 @@ async def memory_context(call: ApiCall, body: ContextSearch) -> FoundMemories:
         await call.authorization.owner(OwnerName("user", user))
     session = None if body.session is None else await call.authorization.owner(OwnerName("session", body.session))
     conversation = None if session is None else session.conversation
-    given = _without(body, "query", "user")
-    return await _found(await call.engine.memory.context(body.query, user=user, conversation=conversation, **given))
+    given = _fields_except(body, "query", "user")
+    return await _fitting_hits(
+        await call.engine.memory.context(body.query, user=user, conversation=conversation, **given)
+    )
 
 
 @operations.declare("POST", "/api/memories/why-not", needs="read", errors=[NotFound, Conflict])
@@ -100,13 +102,13 @@ async def why_not(call: ApiCall, body: Absence) -> WhyNot:
     """Explain why a search does not return a memory, or say that it does."""
     owner = await call.authorization.owner(body.owner)
     await call.authorization.memory(body.id)
-    return await call.engine.memory.why_not(body.id, owner, body.query, **_without(body, "id", "owner", "query"))
+    return await call.engine.memory.why_not(body.id, owner, body.query, **_fields_except(body, "id", "owner", "query"))
 
 
-def _without(body: msgspec.Struct, *names: str) -> dict[str, Any]:
+def _fields_except(body: msgspec.Struct, *names: str) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(body).items() if name not in names}
 
 
-async def _found(hits: Hits) -> FoundMemories:
+async def _fitting_hits(hits: Hits) -> FoundMemories:
     fitting = await within_a_page(hits)
     return FoundMemories(fitting, hits.reduced, len(hits) - len(fitting))

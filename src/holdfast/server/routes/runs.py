@@ -14,7 +14,7 @@ from holdfast.authorization import Name
 from holdfast.core.errors import NotFound
 from holdfast.server.fields import Cursor, Limit
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.server.pages import listed, page_of
+from holdfast.server.pages import page_of, page_of_items
 
 operations = ApiOperations("runs")
 
@@ -48,12 +48,12 @@ class RunStory(msgspec.Struct, frozen=True):
     cursor: int | None
 
 
-class _Told(NamedTuple):
+class _StepDetails(NamedTuple):
     """A step with its executions and approvals."""
 
     step: RunStep
     executions: list[RunExecution]
-    asked: list[RequestedApproval]
+    approvals: list[RequestedApproval]
 
 
 @operations.declare("GET", "/api/runs", needs="read", errors=[NotFound])
@@ -87,23 +87,23 @@ async def get_run(call: ApiCall, id: UUID, since: StepNumber = 0) -> RunStory:
     run = await call.authorization.run(id)
     sees = call.authorization.is_admin
 
-    async def read(most: int, since: int | None) -> list[_Told]:
+    async def read(most: int, since: int | None) -> list[_StepDetails]:
         past = await call.engine.agents.past(id, since=since or 0, limit=most)
         return [
-            _Told(
+            _StepDetails(
                 step if sees else _without_instructions(step),
                 [each for each in past.executions if each.step == step.number],
-                [each for each in past.asked if each.step == step.number],
+                [each for each in past.approvals if each.step == step.number],
             )
             for step in past.steps
         ]
 
-    told, cursor = await listed(read, lambda told: told.step.number, limit=MAX_STEPS, start=since)
+    details, cursor = await page_of_items(read, lambda detail: detail.step.number, limit=MAX_STEPS, start=since)
     return RunStory(
         run,
-        [each.step for each in told],
-        [execution for each in told for execution in each.executions],
-        [asked for each in told for asked in each.asked],
+        [each.step for each in details],
+        [execution for each in details for execution in each.executions],
+        [approval for each in details for approval in each.approvals],
         cursor,
     )
 

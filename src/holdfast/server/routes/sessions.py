@@ -41,13 +41,13 @@ class Ending(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def active_session(call: ApiCall, agent_id: Name) -> Active:
     """Get the caller's active session with an agent."""
     found = await call.engine.sessions.active(user=call.principal.user, agent=agent_id)
-    return Active(agent_id, None, None, None) if found is None else _shown(found)
+    return Active(agent_id, None, None, None) if found is None else _active(found)
 
 
 @operations.declare("PUT", "/api/sessions/active", needs="write", errors=[NotFound])
 async def activate_session(call: ApiCall, agent_id: Name, body: Activation) -> Active:
     """Activate a session, and return the active one. A session with another agent is not found."""
-    return _shown(
+    return _active(
         await call.engine.sessions.activate(
             user=call.principal.user,
             agent=agent_id,
@@ -69,5 +69,5 @@ async def end_session(call: ApiCall, body: Ending) -> None:
         await call.engine.sessions.end(body.session_id)
 
 
-def _shown(active: ActiveSession) -> Active:
+def _active(active: ActiveSession) -> Active:
     return Active(active.agent, active.session_id, active.last_active_at, active.created_at)

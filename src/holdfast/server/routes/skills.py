@@ -24,7 +24,7 @@ from holdfast.server.fields import (
     RegistryQuery,
     RegistryVersion,
     SkillName,
-    stated,
+    documented,
 )
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.routes.tools import ActiveChange
@@ -48,7 +48,7 @@ AnySkillName = Annotated[str, TWICE_ENCODED]
 ChangeLimit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
 Rank = Annotated[int, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Label = Annotated[NotBlank, msgspec.Meta(max_length=MAX_LABEL)]
-Config = Annotated[dict[str, Any], stated(**CONFIG_SCHEMA)]
+Config = Annotated[dict[str, Any], documented(**CONFIG_SCHEMA)]
 
 
 class SkillSummary(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ class SkillFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `replace`: replace an existing skill of the same name.
     """
 
-    files: Annotated[dict[str, SkillContent], stated(required=["SKILL.md"])]
+    files: Annotated[dict[str, SkillContent], documented(required=["SKILL.md"])]
     replace: bool = False
 
 

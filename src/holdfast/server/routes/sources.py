@@ -23,9 +23,9 @@ from holdfast.server.fields import (
     SourceName,
     WebAddress,
     about,
+    documented,
     matching,
     present,
-    stated,
 )
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
@@ -39,8 +39,10 @@ IMPORT_SECONDS = 115.0  # to fetch and import a large document on a busy machine
 FETCHING = (TooLarge, LimitReached, Overloaded, Unavailable, TimedOut)
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
-Entry = Annotated[str, stated(minLength=1, maxLength=MAX_ENTRY, pattern=r"^[^\x00]*[^\s\x00\x1c-\x1f\x85][^\x00]*$")]
-Entries = Annotated[tuple[Entry, ...], stated(maxItems=MAX_ENTRIES)]
+Entry = Annotated[
+    str, documented(minLength=1, maxLength=MAX_ENTRY, pattern=r"^[^\x00]*[^\s\x00\x1c-\x1f\x85][^\x00]*$")
+]
+Entries = Annotated[tuple[Entry, ...], documented(maxItems=MAX_ENTRIES)]
 Secrets = dict[Entry, SecretName]
 Headers = dict[Annotated[str, matching(HEADER_NAME)], Annotated[str, matching(HEADER_VALUE)]]
 
@@ -125,13 +127,13 @@ async def list_sources(call: ApiCall) -> SourceList:
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
 async def add_source(
-    call: ApiCall, body: Annotated[NewSource, stated(anyOf=present("document", "url"))]
+    call: ApiCall, body: Annotated[NewSource, documented(anyOf=present("document", "url"))]
 ) -> SourceReport:
     """Add a source: import the marked and the chosen operations of a document as tools."""
     if body.document is None and body.url is None:
         raise InvalidInput("there is no document", next="Give it as `document`, or its address as `url`.")
-    call.visit.stay(IMPORT_SECONDS)
-    return await call.engine.sources.add(**_given(body), by=call.principal.user)
+    call.slot.stay(IMPORT_SECONDS)
+    return await call.engine.sources.add(**_engine_fields(body), by=call.principal.user)
 
 
 @operations.declare("GET", "/api/sources/{name}", needs="admin", errors=[NotFound])
@@ -145,8 +147,8 @@ async def get_source(call: ApiCall, name: str) -> SourceDetails:
 )
 async def change_source(call: ApiCall, name: str, body: SourceChange) -> SourceReport:
     """Change which operations a source imports, or how its back end is called."""
-    call.visit.stay(IMPORT_SECONDS)
-    return await call.engine.sources.change(name, **_given(body), by=call.principal.user)
+    call.slot.stay(IMPORT_SECONDS)
+    return await call.engine.sources.change(name, **_engine_fields(body), by=call.principal.user)
 
 
 @operations.declare("DELETE", "/api/sources/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
@@ -167,11 +169,11 @@ async def remove_source(
 )  # fmt: skip
 async def reload_source(call: ApiCall, name: str, body: Reloading) -> SourceReport:
     """Reload the document of a source, and report the differences; with `dry_run`, change nothing."""
-    call.visit.stay(IMPORT_SECONDS)
-    return await call.engine.sources.reload(name, **_given(body), by=call.principal.user)
+    call.slot.stay(IMPORT_SECONDS)
+    return await call.engine.sources.reload(name, **_engine_fields(body), by=call.principal.user)
 
 
-def _given(body: NewSource | SourceChange | Reloading) -> dict[str, Any]:
+def _engine_fields(body: NewSource | SourceChange | Reloading) -> dict[str, Any]:
     """Return the fields of a body as the engine takes them: the document in bytes, the choice as a `Choice`."""
     given = asdict(body)
     if given["document"] is not None:

@@ -10,7 +10,7 @@ from holdfast.conversations.state import DELETED, MAX_CHANGES, StateChanged, Sta
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.server.fields import Number
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.server.pages import listed
+from holdfast.server.pages import page_of_items
 
 operations = ApiOperations("state")
 
@@ -60,7 +60,7 @@ async def list_state_changes(
     async def read(most: int, since: int | None) -> list[StateChanged]:
         return await call.engine.state.changes(id, since=since, limit=most)
 
-    return StateChanges(*await listed(read, lambda found: found.revision, limit=limit, start=since))
+    return StateChanges(*await page_of_items(read, lambda found: found.revision, limit=limit, start=since))
 
 
 @operations.declare("PATCH", "/api/conversations/{id}/state", needs="write", errors=[NotFound, Conflict])

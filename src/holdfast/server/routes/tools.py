@@ -19,8 +19,8 @@ from holdfast.server.fields import (
     ToolName,
     WebAddress,
     about,
+    documented,
     matching,
-    stated,
 )
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.skills.permissions import PERMISSIONS_SCHEMA
@@ -35,11 +35,11 @@ operations = ApiOperations("tools")
 
 LISTED, FOUND = 100, 10  # default limits of a list and of a search
 
-Label = Annotated[NotBlank, stated(maxLength=MAX_LABEL)]
-Shown = Annotated[str, stated(maxLength=MAX_SHOWN_NAME)]
-Method = Annotated[str, stated(enum=[*METHODS])]
+Label = Annotated[NotBlank, documented(maxLength=MAX_LABEL)]
+Shown = Annotated[str, documented(maxLength=MAX_SHOWN_NAME)]
+Method = Annotated[str, documented(enum=[*METHODS])]
 ServiceMethod = Annotated[str, matching(METHOD)]
-Permissions = Annotated[dict[str, Any], stated(**PERMISSIONS_SCHEMA)]
+Permissions = Annotated[dict[str, Any], documented(**PERMISSIONS_SCHEMA)]
 
 
 class ToolSummary(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: RegistryVersion | None = None
 
 
-FUNCTION_RULE = stated(
+FUNCTION_RULE = documented(
     anyOf=[
         {"properties": {"kind": {"enum": [kind for kind in KINDS if kind != "function"]}}},
         {"properties": {"reference": {"pattern": f"^({REFERENCE})?$"}}},
@@ -235,6 +235,8 @@ def _summary(entry: ToolEntry) -> ToolSummary:
 
 
 def _detail(call: ApiCall, entry: ToolEntry) -> ToolDetail:
-    told = {name: getattr(entry if hasattr(entry, name) else entry.tool, name) for name in ToolDetail.__struct_fields__}
-    detail = ToolDetail(**told)
+    fields = {
+        name: getattr(entry if hasattr(entry, name) else entry.tool, name) for name in ToolDetail.__struct_fields__
+    }
+    detail = ToolDetail(**fields)
     return detail if call.authorization.is_admin else replace(detail, reference=None, request=None, permissions=None)

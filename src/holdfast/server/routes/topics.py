@@ -116,35 +116,35 @@ async def read_records(
         raise InvalidInput("the start is given more than once", next="Give an offset, a time, positions or newest.")
     replay = Replay(call.engine.database, call.engine.config.bus)
     if newest:
-        return _told(await replay.newest(name, partition=partition, limit=limit))
+        return _record_page(await replay.newest(name, partition=partition, limit=limit))
     if positions is not None:
         start = {int(number): int(begin) for number, _, begin in (p.partition(":") for p in positions.split(","))}
     else:
         start = await replay.start(name, partition=partition, offset=offset, at=at)
-    return _told(await replay.page(name, start, limit=limit))
+    return _record_page(await replay.page(name, start, limit=limit))
 
 
 @operations.declare("POST", "/api/topics/{name}/records", needs="admin", status=201, errors=[NotFound])
 async def publish_record(call: ApiCall, name: TopicName, body: NewRecord) -> PublishedRecord:
     """Publish a record. It is durable when the response arrives."""
-    return _shown(
+    return _published_record(
         await call.engine.log.publish(
-            name, value=body.value, key=body.key, headers=traced(call, body.headers), id=body.id
+            name, value=body.value, key=body.key, headers=with_trace_headers(call, body.headers), id=body.id
         )
     )
 
 
-def traced(call: ApiCall, headers: Mapping[str, str]) -> dict[str, str]:
+def with_trace_headers(call: ApiCall, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the given headers together with the trace headers of the request."""
     sent = call.request.headers
     return {**{name: sent[name] for name in TRACE_HEADERS if name in sent}, **headers}
 
 
-def _told(page: ReplayPage) -> RecordPage:
-    return RecordPage([_shown(record) for record in page.records], page.next)
+def _record_page(page: ReplayPage) -> RecordPage:
+    return RecordPage([_published_record(record) for record in page.records], page.next)
 
 
-def _shown(record: Record) -> PublishedRecord:
+def _published_record(record: Record) -> PublishedRecord:
     """Return the record without the fields that only consumers need."""
     return PublishedRecord(
         record.topic, record.partition, record.offset, record.at, record.id, record.key, record.headers, record.value

@@ -52,10 +52,10 @@ async def export_memories(
     """Export an owner's memories as JSON lines, with a header; for an admin, `all` exports a whole memory scope."""
     if all:
         call.principal.require("admin")
-        whose: Owner | Scope = scope
+        owner: Owner | Scope = scope
     else:
-        whose = await call.authorization.owner(OwnerName(scope, name))
-    return json_lines(call.engine.memory_transfer.export(whose))
+        owner = await call.authorization.owner(OwnerName(scope, name))
+    return json_lines(call.engine.memory_transfer.export(owner))
 
 
 @operations.declare("POST", "/api/memories/import", needs="write", errors=[NotFound, Conflict], body_format=JSON_LINES)

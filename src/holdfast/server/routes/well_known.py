@@ -25,19 +25,19 @@ class ProtectedResource(msgspec.Struct, frozen=True, omit_defaults=True):
 @operations.declare("GET", METADATA, needs="nobody", errors=[NotFound])
 async def protected_resource(call: ApiCall) -> ProtectedResource:
     """Get the issuers whose tokens this server accepts."""
-    return _described(call, "")
+    return _metadata(call, "")
 
 
 @operations.declare("GET", f"{METADATA}/{{path}}", needs="nobody", errors=[NotFound])
 async def protected_resource_at(call: ApiCall, path: str) -> ProtectedResource:
     """Get the issuers whose tokens one address accepts: `mcp`, with or without the root path behind a proxy."""
-    asked = f"/{path}".removeprefix(call.engine.config.server.root_path)
-    if asked not in ("", MCP):
+    resource = f"/{path}".removeprefix(call.engine.config.server.root_path)
+    if resource not in ("", MCP):
         raise NotFound("there is no such resource", next=f"{METADATA}{MCP} is about the one that there is.")
-    return _described(call, asked)
+    return _metadata(call, resource)
 
 
-def _described(call: ApiCall, path: str) -> ProtectedResource:
+def _metadata(call: ApiCall, path: str) -> ProtectedResource:
     config = call.engine.config
     if not config.access.issuers:
         raise NotFound("tokens are not accepted here", why="access.issuers is empty", next="Use a key.")

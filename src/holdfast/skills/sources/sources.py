@@ -191,7 +191,7 @@ class Sources:
                 )
                 for each in tools
             ),
-            _skipped(row),
+            _skipped_operations(row),
             _missing_auth((_security(each["security"]) for each in tools if not each["gone"]), entry.backend),
         )
 
@@ -235,7 +235,7 @@ class Sources:
                 why=why,
                 next="Make a smaller document with only the operations that you need.",
             )
-        read = partial(_imported, document, settings, location)
+        read = partial(_import_document, document, settings, location)
         imported, hash = await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
         return _Reading(imported, location, hash)
 
@@ -276,7 +276,7 @@ class Sources:
             if reading is not None:
                 tools = reading.imported.tools
                 diff = await self._tools.store_all(put["source"], tools, by=by, tx=tx)
-                changed = await self._changed(tx, put["revision"], diff) if diff.changed else ()
+                changed = await self._changed_tools(tx, put["revision"], diff) if diff.changed else ()
             report = await self._report(tx, name, put["source"], diff, changed)
             report = replace(report, written=not dry_run and (put["outcome"] != "same" or bool(diff)), dry_run=dry_run)
             if dry_run:
@@ -303,13 +303,13 @@ class Sources:
             diff.removed,
             diff.deactivated,
             diff.unchanged,
-            _skipped(row),
+            _skipped_operations(row),
             _missing_auth(security, entry.backend),
             written=False,
             dry_run=False,
         )
 
-    async def _changed(self, tx: Transaction, revision: int, diff: Diff) -> tuple[ChangedTool, ...]:
+    async def _changed_tools(self, tx: Transaction, revision: int, diff: Diff) -> tuple[ChangedTool, ...]:
         rows = await tx.all(sql("changed_tools"), revision)
         found = {row["name"]: _describe_changes(row["columns"], row["parameters"]) for row in rows}
         return tuple(ChangedTool(name, found.get(name, ())) for name in diff.changed)
@@ -328,11 +328,11 @@ class Sources:
 
     async def _entries(self, rows: Sequence[Row], tx: Transaction | None = None) -> tuple[SourceEntry, ...]:
         run = await self._database.within(tx)
-        named = {row["source_id"]: settings_of(row["settings"]) for row in rows}
-        names = sorted({name for settings in named.values() for name in settings.secrets})
+        settings_by_id = {row["source_id"]: settings_of(row["settings"]) for row in rows}
+        names = sorted({name for settings in settings_by_id.values() for name in settings.secrets})
         found = await run.all(sql("missing_secrets"), names) if names else []
         missing = {row["name"] for row in found}
-        return tuple(_entry(row, named[row["source_id"]], missing) for row in rows)
+        return tuple(_entry(row, settings_by_id[row["source_id"]], missing) for row in rows)
 
 
 def unknown_source(name: str) -> NotFound:
@@ -340,7 +340,7 @@ def unknown_source(name: str) -> NotFound:
     return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
 
 
-def _imported(document: bytes, settings: SourceSettings, location: str) -> tuple[ImportedDocument, bytes]:
+def _import_document(document: bytes, settings: SourceSettings, location: str) -> tuple[ImportedDocument, bytes]:
     """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
     imported = OpenAPI().read(document, settings.choice, location=location, base_url=backend.base_url)
@@ -399,7 +399,7 @@ def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry
     )
 
 
-def _skipped(row: Row) -> tuple[Skipped, ...]:
+def _skipped_operations(row: Row) -> tuple[Skipped, ...]:
     return tuple(Skipped(*each) for each in row["report"].get("skipped", ()))
 
 
@@ -411,9 +411,9 @@ def _missing_auth(security: Iterable[Security], backend: Backend) -> tuple[str, 
     """Return the security schemes that lack a secret, of tools for which no alternative is complete."""
     missing: set[str] = set()
     for alternatives in security:
-        lacking = [{scheme.name for scheme in each} - backend.auth.keys() for each in alternatives]
-        if lacking and all(lacking):
-            missing.update(*lacking)
+        missing_schemes = [{scheme.name for scheme in each} - backend.auth.keys() for each in alternatives]
+        if missing_schemes and all(missing_schemes):
+            missing.update(*missing_schemes)
     return tuple(sorted(missing))
 
 
@@ -421,8 +421,12 @@ def _describe_changes(columns: Iterable[str], parameters: Iterable[str]) -> tupl
     """Return what changed in a tool, in words, without what other words imply."""
     words = {_WORDS.get(column, column) for column in columns}
     words -= {word for word, others in _IMPLIED.items() if word in words and others & words}
-    named = ", ".join(parameters)
-    return tuple(sorted(f"parameters ({named})" if word == "parameters" and named else word for word in words))
+    parameter_names = ", ".join(parameters)
+    return tuple(
+        sorted(
+            f"parameters ({parameter_names})" if word == "parameters" and parameter_names else word for word in words
+        )
+    )
 
 
 def _refuse(row: Row, name: str, version: int | None) -> None:

@@ -23,7 +23,7 @@ class CallState:
 
     alive: bool
     cancelled: Sequence[str]
-    taken_up: bool
+    resumed: bool
 
 
 class CallStates:
@@ -37,9 +37,9 @@ class CallStates:
         """Cancel a request in the process that works on it. If the session has too many, forget the oldest ones."""
         await self._database.run(sql("forget_cancellations"), session.key, KEPT, MOST - 1)
         await self._database.run(sql("cancel_request"), session.key, request)
-        await self._signals.say(session.key, "calls")
+        await self._signals.notify(session.key, "calls")
 
-    async def look(
+    async def read(
         self, session: McpSession, requests: Sequence[str], *, worked: timedelta, stream: str | None
     ) -> CallState:
         """Read what has happened to requests, and to the stream of their answer; `worked` is how long they have run."""

@@ -14,28 +14,28 @@ from holdfast.core.errors import HoldfastError, TimedOut, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.gateway.mcp.legacy.questions import Answers
 from holdfast.gateway.mcp.notified_client import NotifiedClient
-from holdfast.gateway.mcp.replies import MissingCapability, undeclared, unfit
+from holdfast.gateway.mcp.replies import MissingCapability, describe_mismatch, undeclared_capabilities
 from holdfast.mcp.inputs import InputRequest, Reply, wire_of
 from holdfast.skills.client import InputRequired
 
 MOMENT: Final = 2.0  # seconds that a running tool waits for an answer
 
-Asked = Callable[[Sequence[str]], AbstractAsyncContextManager[Answers]]
-Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
+ExpectAnswers = Callable[[Sequence[str]], AbstractAsyncContextManager[Answers]]
+SendMessage = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
 
 class LegacyClient(NotifiedClient):
-    """The client of one request of a session: `tell` sends it a message, `asked` receives its answers.
+    """The client of one request of a session: `send` sends it a message, `expect_answers` receives its answers.
 
     `params` are those of the request, `limit` is how many seconds an answer may take.
     """
 
     def __init__(
         self,
-        tell: Tell,
-        asked: Asked,
+        send: SendMessage,
+        expect_answers: ExpectAnswers,
         detach: Callable[[], Awaitable[None]],
         params: Mapping[str, Any],
         *,
@@ -44,8 +44,8 @@ class LegacyClient(NotifiedClient):
         level: str,
     ) -> None:
         super().__init__(self._notification, progress_token=_progress_token(params), level=level)
-        self._tell = tell
-        self._asked = asked
+        self._send = send
+        self._expect_answers = expect_answers
         self._detach = detach
         self._capabilities = capabilities
         self._limit = limit
@@ -86,7 +86,7 @@ class LegacyClient(NotifiedClient):
             replies[name] = reply
         return replies
 
-    async def answered(self) -> None:
+    async def wait_for_answers(self) -> None:
         """Wait until all questions are answered; raise TimedOut after `limit` seconds."""
         if not await self._collect(self._limit):
             raise TimedOut(
@@ -98,29 +98,29 @@ class LegacyClient(NotifiedClient):
     async def _ask(self, requests: Mapping[str, InputRequest]) -> None:
         """Send the questions that are not open already."""
         names = {name for name, _ in self._open.values()}
-        asked = {f"holdfast-{uuid7().hex}": (name, each) for name, each in requests.items() if name not in names}
-        if asked:
-            self._arriving.append(await self._stack.enter_async_context(self._asked(list(asked))))
-            self._open |= asked
-            for id, (_, request) in asked.items():
-                await self._tell({"jsonrpc": "2.0", "id": id, **wire_of(request)})
+        questions = {f"holdfast-{uuid7().hex}": (name, each) for name, each in requests.items() if name not in names}
+        if questions:
+            self._arriving.append(await self._stack.enter_async_context(self._expect_answers(list(questions))))
+            self._open |= questions
+            for id, (_, request) in questions.items():
+                await self._send({"jsonrpc": "2.0", "id": id, **wire_of(request)})
 
     async def _collect(self, seconds: float) -> bool:
         """Collect answers. Return whether all questions are answered in time."""
-        for came in await asyncio.gather(*(answers.wait(seconds) for answers in self._arriving)):
-            for id in self._open.keys() & came.keys():
+        for arrived in await asyncio.gather(*(answers.wait(seconds) for answers in self._arriving)):
+            for id in self._open.keys() & arrived.keys():
                 name, request = self._open.pop(id)
-                self._known[name] = _reply_of(request, came[id])
+                self._known[name] = _reply_of(request, arrived[id])
         return not self._open
 
     def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
-        missing = undeclared(self._capabilities, requests.values())
+        missing = undeclared_capabilities(self._capabilities, requests.values())
         if missing:
             raise MissingCapability(missing)
 
     async def _notification(self, method: str, params: Mapping[str, Any]) -> None:
         try:
-            await self._tell({"jsonrpc": "2.0", "method": method, "params": params})
+            await self._send({"jsonrpc": "2.0", "method": method, "params": params})
         except Unavailable as error:  # a lost notification must not fail the call
             log.warning("a client could not be told how its call goes: %s", error)
 
@@ -136,8 +136,8 @@ def _reply_of(request: InputRequest, message: Mapping[str, Any]) -> Reply | Hold
     result = message.get("result")
     if not isinstance(result, dict):
         error: object = message.get("error")
-        said = cast(dict[str, Any], error).get("message") if isinstance(error, dict) else None
-        return Unavailable(f"the client refused the request: {said!r:.200}")
+        reason = cast(dict[str, Any], error).get("message") if isinstance(error, dict) else None
+        return Unavailable(f"the client refused the request: {reason!r:.200}")
     found = cast(dict[str, Any], result)
-    wrong = unfit(request, found)
+    wrong = describe_mismatch(request, found)
     return Unavailable(f"the client's answer does not match the request: {wrong}") if wrong else Reply(found)

@@ -50,8 +50,8 @@ class Initialization:
     def of(cls, message: Message) -> "Initialization":
         """Parse `initialize`; for an unknown version, answer with the newest legacy version."""
         params = message.get("params")
-        said = cast(dict[str, Any], params) if isinstance(params, dict) else {}
-        version, capabilities, info = (said.get(name) for name in ("protocolVersion", "capabilities", "clientInfo"))
+        fields = cast(dict[str, Any], params) if isinstance(params, dict) else {}
+        version, capabilities, info = (fields.get(name) for name in ("protocolVersion", "capabilities", "clientInfo"))
         if not isinstance(version, str) or not isinstance(capabilities, dict) or not isinstance(info, dict):
             raise McpError(INVALID_PARAMS, "`initialize` has a `protocolVersion`, `capabilities` and a `clientInfo`")
         client = {"capabilities": cast(dict[str, Any], capabilities), "info": cast(dict[str, Any], info)}
@@ -96,14 +96,14 @@ class Posted:
 
 def kind_of(message: object) -> Kind:
     """Return the kind of a message; raise McpError if it is malformed."""
-    said = cast(dict[str, Any], message) if isinstance(message, dict) else {}
-    if said.get("jsonrpc") == "2.0":
-        if isinstance(said.get("method"), str) and isinstance(said.get("params", {}), dict):
-            if "id" not in said:
+    fields = cast(dict[str, Any], message) if isinstance(message, dict) else {}
+    if fields.get("jsonrpc") == "2.0":
+        if isinstance(fields.get("method"), str) and isinstance(fields.get("params", {}), dict):
+            if "id" not in fields:
                 return "notification"
-            if id_of(said) is not None:
+            if id_of(fields) is not None:
                 return "request"
-        elif "method" not in said and "id" in said and ("result" in said) != ("error" in said):
+        elif "method" not in fields and "id" in fields and ("result" in fields) != ("error" in fields):
             return "response"
     raise McpError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request, notification or response")
 
@@ -136,10 +136,10 @@ async def answer(
             await state.unsubscribe(request.text("uri"))
             return {}
         case method:
-            return await _handled(method, request, client, check)
+            return await _handle(method, request, client, check)
 
 
-async def _handled(
+async def _handle(
     method: str, request: McpRequest, client: LegacyClient, check: Callable[[], Awaitable[None]] | None
 ) -> Result:
     handler = METHODS.get(method)
@@ -149,6 +149,6 @@ async def _handled(
         try:
             return await handler(request)
         except InputRequired:
-            await client.answered()
+            await client.wait_for_answers()
         if check is not None:
             await check()

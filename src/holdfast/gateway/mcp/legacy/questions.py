@@ -34,9 +34,9 @@ class StoredAnswers(Answers):
         self._session = session
         self._ids = ids
         self._woken = asyncio.Event()
-        self._came: dict[str, Any] = {}
+        self._answers: dict[str, Any] = {}
 
-    def hear(self) -> None:
+    def wake(self) -> None:
         """Check now: an answer may have arrived."""
         self._woken.set()
 
@@ -44,12 +44,12 @@ class StoredAnswers(Answers):
         """Return the answers by question id: all, or those that arrived in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self._came) < len(self._ids):
+                while len(self._answers) < len(self._ids):
                     rows = await self._database.all(sql("answers"), self._session.key, list(self._ids))
-                    self._came = {row["id"]: loads(row["answer"]) for row in rows}
+                    self._answers = {row["id"]: loads(row["answer"]) for row in rows}
                     if len(rows) < len(self._ids):
                         await until(self._woken, LOOK)
-        return self._came
+        return self._answers
 
 
 class Questions:
@@ -61,10 +61,10 @@ class Questions:
         self._signals = Signals.of(gateway)
 
     @asynccontextmanager
-    async def asked(self, session: McpSession, ids: Sequence[str]) -> AsyncGenerator[Answers]:
+    async def ask(self, session: McpSession, ids: Sequence[str]) -> AsyncGenerator[Answers]:
         """Store questions before they are sent, and yield their answers; delete the questions at the end."""
         answers = StoredAnswers(self._gateway, session, ids)
-        async with self._signals.hear(session.key, "answers", answers.hear):
+        async with self._signals.subscribe(session.key, "answers", answers.wake):
             try:
                 for id in ids:
                     await self._database.run(sql("ask"), session.key, id)
@@ -78,4 +78,4 @@ class Questions:
         if not isinstance(id, str) or len(id) > LONGEST_ID or not id.isascii() or not id.isprintable():
             return
         if await self._database.run(sql("answer"), session.key, id, render(message).decode()):
-            await self._signals.say(session.key, "answers")
+            await self._signals.notify(session.key, "answers")

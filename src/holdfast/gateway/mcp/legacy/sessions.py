@@ -80,7 +80,7 @@ class McpSessions:
     def __init__(self, gateway: Gateway) -> None:
         self._database = gateway.engine.database
         self._signals = Signals.of(gateway)
-        self._lasts = timedelta(minutes=gateway.engine.config.gateway.session_minutes)
+        self._http_lifetime = timedelta(minutes=gateway.engine.config.gateway.session_minutes)
         self._known: OrderedDict[str, CachedSession] = OrderedDict()
 
     @classmethod
@@ -102,7 +102,7 @@ class McpSessions:
             transport,
             version,
             client,
-            self._lasting(transport),
+            self._lifetime(transport),
             MOST,
         )
         self._remember(session, touched_at=monotonic())
@@ -127,7 +127,7 @@ class McpSessions:
         """Store what the client of a session says about itself."""
         await self._change(session, "introduce_session", version, client)
 
-    def wishes(self, session: McpSession) -> "StoredSettings":
+    def settings_of(self, session: McpSession) -> "StoredSettings":
         """Return the settings of a session, for its client to change."""
         return StoredSettings(partial(self._change, session))
 
@@ -135,13 +135,13 @@ class McpSessions:
         """Take over the stream of a session; the connection that had it is notified, and closes."""
         await self._database.run(sql("listen"), session.key, token)
         self.forget(session)
-        await self._signals.say(session.key, "session")
+        await self._signals.notify(session.key, "session")
 
     async def end(self, session: McpSession) -> None:
         """End a session in all processes, with all its requests."""
         await self._database.run(sql("end_session"), session.key)
         self.forget(session)
-        await self._signals.say(session.key, "session", "calls", "events")
+        await self._signals.notify(session.key, "session", "calls", "events")
 
     def forget(self, session: McpSession) -> None:
         """Remove a session from the cache, so that its row is read again."""
@@ -152,7 +152,7 @@ class McpSessions:
         changed = await self._database.run(sql(statement), session.key, *values)
         self.forget(session)
         if changed:
-            await self._signals.say(session.key, "session")
+            await self._signals.notify(session.key, "session")
         elif await self.current(session) is None:
             raise _unknown()
         return changed
@@ -167,7 +167,7 @@ class McpSessions:
             known = self._remember(_session_of(key, row), touched_at=0.0 if known is None else known.touched_at)
         if now - known.touched_at > TOUCHED:
             known.touched_at = now
-            await self._database.run(sql("touch_session"), key, self._lasting(known.session.transport))
+            await self._database.run(sql("touch_session"), key, self._lifetime(known.session.transport))
         return known.session
 
     def _remember(self, session: McpSession, *, touched_at: float) -> CachedSession:
@@ -177,8 +177,8 @@ class McpSessions:
             self._known.popitem(last=False)
         return known
 
-    def _lasting(self, transport: Transport) -> timedelta:
-        return UNHELD if transport == "sse" else self._lasts
+    def _lifetime(self, transport: Transport) -> timedelta:
+        return UNHELD if transport == "sse" else self._http_lifetime
 
 
 class StoredSettings:

@@ -20,7 +20,7 @@ LINGER: Final = 60.0  # seconds between two checks whether a channel is still in
 # What may have changed: the session or the connection that has its stream; its calls (cancelled, or their stream
 # resumed); messages to send on a stream; answers of its client.
 About = Literal["session", "calls", "events", "answers"]
-Ear = Callable[[], None]
+Callback = Callable[[], None]
 
 sql = statements(__name__)
 
@@ -29,7 +29,7 @@ class Channel:
     """The callbacks of one channel, and the task that listens for them."""
 
     def __init__(self) -> None:
-        self.ears: list[Ear] = []
+        self.callbacks: list[Callback] = []
         self.used = True
         self.ready = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
@@ -48,39 +48,39 @@ class Signals:
         """Return the signals of a gateway's tenant."""
         return gateway.cache.get(cls, lambda: cls(gateway))
 
-    async def say(self, session: str, *about: About) -> None:
+    async def notify(self, session: str, *about: About) -> None:
         """Notify the listeners of a session in every process, so that they read its rows."""
         tenant = await self._database.tenant()
         await self._database.run(sql("signal"), sorted({channel_of(tenant, session, each) for each in about}))
 
     @asynccontextmanager
-    async def hear(self, session: str, about: About, ear: Ear) -> AsyncGenerator[None]:
-        """Call `ear` when something may have happened to a session, in this or another process."""
+    async def subscribe(self, session: str, about: About, callback: Callback) -> AsyncGenerator[None]:
+        """Call `callback` when something may have happened to a session, in this or another process."""
         name = channel_of(await self._database.tenant(), session, about)
         channel = self._channels.get(name)
         if channel is None:
             channel = self._channels[name] = Channel()
             channel.task = asyncio.create_task(self._listen(name, channel), name="mcp signals")
-        channel.ears.append(ear)
+        channel.callbacks.append(callback)
         channel.used = True
         try:
             await channel.ready.wait()
             yield
         finally:
-            channel.ears.remove(ear)
+            channel.callbacks.remove(callback)
 
     async def _listen(self, name: str, channel: Channel) -> None:
         """Listen to a channel until nobody has used it for a while."""
         async with self._postgres.listen(name) as wake:
             channel.ready.set()
-            while channel.ears or channel.used:
+            while channel.callbacks or channel.used:
                 channel.used = False
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LINGER):
                         await wake.wait()
                 wake.clear()
-                for ear in [*channel.ears]:
-                    ear()
+                for callback in [*channel.callbacks]:
+                    callback()
             del self._channels[name]
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from holdfast.core.ids import uuid7
 from holdfast.core.text import loads, render
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.mcp.answers import RequestId, refused
+from holdfast.gateway.mcp.answers import RequestId, encode_error
 from holdfast.gateway.mcp.legacy.sessions import McpSession
 from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.mcp.protocol import INTERNAL_ERROR
@@ -40,7 +40,7 @@ class Stream:
     session: str
     id: str
     number: int = 0
-    kept: int = 0
+    stored_bytes: int = 0
 
     @property
     def position(self) -> str:
@@ -50,7 +50,7 @@ class Stream:
     @property
     def is_full(self) -> bool:
         """Whether only messages that have to arrive are still stored, such as questions and the answer."""
-        return self.number >= MOST or self.kept >= MOST_BYTES
+        return self.number >= MOST or self.stored_bytes >= MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class StoredStreams:
     async def leave(self, stream: Stream, message: bytes) -> None:
         """Store a message that has to arrive, even if the stream is full."""
         stream.number += 1
-        stream.kept += len(message)
+        stream.stored_bytes += len(message)
         await self._database.run(sql("store_event"), stream.session, stream.id, stream.number, message.decode())
 
     async def take(self, session: McpSession) -> list[bytes]:
@@ -106,7 +106,7 @@ class StoredStreams:
     async def take_up(self, session: McpSession, stream: str, token: str) -> None:
         """Become the reader of a stream; the former reader is notified, and stops."""
         await self._database.run(sql("take_up_stream"), session.key, stream, token)
-        await self._signals.say(session.key, "calls", "events")
+        await self._signals.notify(session.key, "calls", "events")
 
     async def after(self, session: McpSession, stream: str, number: int) -> StoredPart | None:
         """Return the messages after a number; None if there is no such stream. End one whose lease has expired."""
@@ -114,7 +114,7 @@ class StoredStreams:
         if row is None:
             return None
         if not row["ended"] and not row["alive"]:
-            last = given_up(loads(row["requests"])).decode()
+            last = encode_given_up(loads(row["requests"])).decode()
             await self._database.run(sql("end_stream"), session.key, stream, LAST, last)
         rows = await self._database.all(sql("events"), session.key, stream, number, BATCH)
         # The end was read before the messages: if the stream had ended, all its messages are stored.
@@ -128,9 +128,9 @@ def position_of(id: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def given_up(requests: object) -> bytes:
+def encode_given_up(requests: object) -> bytes:
     """Return the error for requests that nobody works on any more."""
     error: Mapping[str, Any] = {"code": INTERNAL_ERROR, "message": GIVEN_UP}
     if isinstance(requests, list):
-        return b"[%b]" % b",".join(refused(id, error) for id in cast(list[RequestId], requests))
-    return refused(cast(RequestId, requests), error)
+        return b"[%b]" % b",".join(encode_error(id, error) for id in cast(list[RequestId], requests))
+    return encode_error(cast(RequestId, requests), error)

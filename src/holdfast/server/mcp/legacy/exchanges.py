@@ -21,7 +21,7 @@ from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.gateway.mcp.legacy.stored_streams import StoredStreams, Stream
 from holdfast.mcp.protocol import INVALID_REQUEST, LEGACY, McpError
 from holdfast.server.gateway_request import GatewayRequest
-from holdfast.server.mcp.event_stream import STREAM, disconnected, framed, primed
+from holdfast.server.mcp.event_stream import STREAM, encode_event, encode_first_event, wait_for_disconnect
 from holdfast.server.streams import SIGN_OF_LIFE
 
 SLOW: Final = 10.0  # seconds that a client has to read an event while its request runs
@@ -53,19 +53,21 @@ class AcceptedTypes:
             wanted = "text/event-stream" if stream else "application/json and text/event-stream"
             raise McpError(INVALID_REQUEST, f"the client has to accept {wanted}", status=NOT_ACCEPTABLE)
 
-    async def answer(self, arrival: GatewayRequest, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    async def answer(
+        self, http_request: GatewayRequest, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
+    ) -> None:
         """Send the whole response, as JSON if the client accepts it, else as one event."""
         if self.json:
-            await arrival.answer(body, headers=headers)
+            await http_request.answer(body, headers=headers)
         else:
             (_, kind), *more = STREAM
-            await arrival.answer(framed(body), content_type=kind, headers=(*more, *headers))
+            await http_request.answer(encode_event(body), content_type=kind, headers=(*more, *headers))
 
 
 class LegacyExchange(Protocol):
     """Sends the responses, notifications and questions of some requests to their client."""
 
-    async def tell(self, message: Mapping[str, Any]) -> None:
+    async def send_message(self, message: Mapping[str, Any]) -> None:
         """Send a notification or a question. Raises Unavailable if a question cannot reach the client."""
         ...
 
@@ -86,7 +88,7 @@ class LegacyExchange(Protocol):
         """The id of the stream, if the client can resume it."""
         ...
 
-    def taken_up(self) -> None:
+    def stop_sending(self) -> None:
         """Stop sending on this connection: the client has resumed the stream on another one."""
         ...
 
@@ -100,7 +102,7 @@ class HttpExchange(LegacyExchange):
 
     def __init__(
         self,
-        arrival: GatewayRequest,
+        http_request: GatewayRequest,
         gateway: Gateway,
         session: McpSession,
         ids: Sequence[RequestId],
@@ -108,7 +110,7 @@ class HttpExchange(LegacyExchange):
         *,
         batch: bool,
     ) -> None:
-        self._arrival = arrival
+        self._http_request = http_request
         self._session = session
         self._ids = ids
         self._forms = forms
@@ -119,20 +121,20 @@ class HttpExchange(LegacyExchange):
         self._sending = asyncio.Lock()
         self._stream: Stream | None = None
         self._attached = True
-        self._taken = False
+        self._resumed_elsewhere = False
         self._left = len(ids)
         self._responses: list[bytes] = []
-        self._gone: asyncio.Future[None] | None = None
+        self._disconnect: asyncio.Future[None] | None = None
 
-    async def tell(self, message: Mapping[str, Any]) -> None:
+    async def send_message(self, message: Mapping[str, Any]) -> None:
         """Send a notification or a question on the stream."""
         data = render(message)
         _refuse_larger(data, self._max_bytes)
-        asks = "id" in message
+        is_question = "id" in message
         async with self._sending:
-            if self._left and await self._opened() is not None:
-                await self._put(data, asks=asks)
-            elif asks:
+            if self._left and await self._open_stream() is not None:
+                await self._put(data, is_question=is_question)
+            elif is_question:
                 why = "it takes no stream, or its session has ended"
                 raise Unavailable("the client cannot be asked", why=why, next="Accept text/event-stream.")
 
@@ -146,30 +148,30 @@ class HttpExchange(LegacyExchange):
             self._responses.append(body)
             if not self._left:
                 whole = b"[%b]" % b",".join(self._responses) if self._batch else body
-                await self._forms.answer(self._arrival, whole)
+                await self._forms.answer(self._http_request, whole)
 
     async def detach(self) -> None:
         """Close the connection and continue the work. Only clients of the newest version reconnect by themselves."""
         async with self._sending:
-            if self._session.version == NEWEST and self._left and await self._opened() is not None:
+            if self._session.version == NEWEST and self._left and await self._open_stream() is not None:
                 await self._hang_up()
 
     async def beat(self) -> None:
         """Renew the lease of the stream and send a keep-alive. The first call opens the stream."""
         if self._stream is not None:
             await self._streams.renew(self._stream)
-        if self._gone is None:
-            self._gone = asyncio.ensure_future(disconnected(self._arrival))
+        if self._disconnect is None:
+            self._disconnect = asyncio.ensure_future(wait_for_disconnect(self._http_request))
         # A message that is being sent is a keep-alive too. Waiting for a slow reader could outlast the lease.
         if self._sending.locked():
             return
         async with self._sending:
-            self._attached = self._attached and not self._gone.done()
+            self._attached = self._attached and not self._disconnect.done()
             if not self._left:
                 return
             if self._stream is None:
-                await self._opened()
-            elif self._taken:
+                await self._open_stream()
+            elif self._resumed_elsewhere:
                 await self._hang_up()
             else:
                 await self._send(SIGN_OF_LIFE)
@@ -179,66 +181,66 @@ class HttpExchange(LegacyExchange):
         """The id of the stream, once it is open."""
         return None if self._stream is None else self._stream.id
 
-    def taken_up(self) -> None:
+    def stop_sending(self) -> None:
         """Stop sending on this connection: the client has resumed the stream on another one."""
-        self._taken = True
+        self._resumed_elsewhere = True
 
     async def close(self) -> None:
         """Stop waiting for the client to disconnect."""
-        if self._gone is not None:
-            self._gone.cancel()
-            await asyncio.wait([self._gone])
+        if self._disconnect is not None:
+            self._disconnect.cancel()
+            await asyncio.wait([self._disconnect])
 
-    async def _opened(self) -> Stream | None:
+    async def _open_stream(self) -> Stream | None:
         """Return the stream, opened if necessary. None if the client accepts no stream or its session has ended."""
         if self._stream is None and self._forms.stream:
             stream = await self._streams.open(self._session, self._ids, whole=not self._batch)
             if stream is None:
                 return None
-            await self._arrival.send({"type": "http.response.start", "status": 200, "headers": [*STREAM]})
+            await self._http_request.send({"type": "http.response.start", "status": 200, "headers": [*STREAM]})
             self._stream = stream
             if self._session.version == NEWEST:  # clients of other versions cannot parse an event without data
-                await self._send(primed(self._stream.position))
+                await self._send(encode_first_event(self._stream.position))
             responses, self._responses = self._responses, []
             for body in responses:
                 await self._put(body)
         return self._stream
 
-    async def _put(self, data: bytes, *, last: bool = False, asks: bool = False) -> None:
+    async def _put(self, data: bytes, *, last: bool = False, is_question: bool = False) -> None:
         """Store a message and send it; the last one ends the stream. If it cannot be stored, it is sent anyway."""
         assert self._stream is not None
-        keep = self._streams.end if last else self._streams.leave if asks else self._streams.store
+        store = self._streams.end if last else self._streams.leave if is_question else self._streams.store
         try:
-            await keep(self._stream, data)
+            await store(self._stream, data)
             if not self._is_read:
-                await self._signals.say(self._session.key, "events")
+                await self._signals.notify(self._session.key, "events")
         except HoldfastError as error:
-            if asks and not self._is_read:
+            if is_question and not self._is_read:
                 raise
             log.warning("what an MCP client is told could not be kept for it: %s", error)
         if self._is_read:
-            await self._send(framed(data, self._stream.position))
+            await self._send(encode_event(data, self._stream.position))
         if last:
             await self._hang_up()
 
     @property
     def _is_read(self) -> bool:
         """Whether the client still reads the stream on this connection."""
-        return self._attached and not self._taken
+        return self._attached and not self._resumed_elsewhere
 
     async def _send(self, data: bytes) -> None:
         if not self._attached:
             return
         try:
             async with asyncio.timeout(SLOW):
-                await self._arrival.send({"type": "http.response.body", "body": data, "more_body": True})
+                await self._http_request.send({"type": "http.response.body", "body": data, "more_body": True})
         except TimeoutError:
             self._attached = False
 
     async def _hang_up(self) -> None:
         if self._attached:
             self._attached = False
-            await self._arrival.send({"type": "http.response.body", "body": b""})
+            await self._http_request.send({"type": "http.response.body", "body": b""})
 
 
 class SseExchange(LegacyExchange):
@@ -251,7 +253,7 @@ class SseExchange(LegacyExchange):
         self._stream = Stream(session.key, uuid7().hex)
         self._max_bytes = gateway.engine.config.gateway.max_result_bytes
 
-    async def tell(self, message: Mapping[str, Any]) -> None:
+    async def send_message(self, message: Mapping[str, Any]) -> None:
         """Send a notification or a question. Notifications are dropped when too much is stored."""
         data = render(message)
         _refuse_larger(data, self._max_bytes)
@@ -261,7 +263,7 @@ class SseExchange(LegacyExchange):
     async def respond(self, body: bytes) -> None:
         """Store the response to one of the requests, and notify the process of the stream."""
         await self._streams.leave(self._stream, body)
-        await self._signals.say(self._session.key, "events")
+        await self._signals.notify(self._session.key, "events")
 
     async def detach(self) -> None:
         """Do nothing: a session ends with its stream."""
@@ -274,7 +276,7 @@ class SseExchange(LegacyExchange):
         """None: the stream of the session cannot be resumed."""
         return None
 
-    def taken_up(self) -> None:
+    def stop_sending(self) -> None:
         """Do nothing: the stream cannot be resumed."""
 
     async def close(self) -> None:

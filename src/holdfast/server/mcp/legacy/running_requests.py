@@ -14,7 +14,7 @@ from typing import Any, Final
 from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
 from holdfast.core.text import render
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
+from holdfast.gateway.mcp.answers import RequestId, encode_error, encode_result, error_of
 from holdfast.gateway.mcp.legacy.call_states import CallStates
 from holdfast.gateway.mcp.legacy.client import LegacyClient
 from holdfast.gateway.mcp.legacy.messages import CANCELLED, REQUEST_CANCELLED, Message, answer, kind_of
@@ -58,14 +58,14 @@ class RunningRequests:
 
     async def run(
         self,
-        arrival: GatewayRequest,
+        http_request: GatewayRequest,
         gateway: Gateway,
         session: McpSession,
         requests: Sequence[Message],
         exchange: LegacyExchange,
     ) -> None:
         """Run requests, and return when all are answered."""
-        await RequestBatch(arrival, gateway, session, exchange, self._running).run(requests)
+        await RequestBatch(http_request, gateway, session, exchange, self._running).run(requests)
 
 
 class RequestBatch:
@@ -75,9 +75,14 @@ class RequestBatch:
     """
 
     def __init__(
-        self, arrival: GatewayRequest, gateway: Gateway, session: McpSession, exchange: LegacyExchange, running: Running
+        self,
+        http_request: GatewayRequest,
+        gateway: Gateway,
+        session: McpSession,
+        exchange: LegacyExchange,
+        running: Running,
     ) -> None:
-        self._arrival = arrival
+        self._http_request = http_request
         self._gateway = gateway
         self._states = CallStates(gateway)
         self._settings = gateway.engine.config.gateway
@@ -88,25 +93,25 @@ class RequestBatch:
         self._working: dict[str, asyncio.Task[bytes]] = {}  # by request id
         self._room = asyncio.Semaphore(self._settings.batch_parallel)
         self._why = "the request was cancelled"
-        self._begun = monotonic()
-        self._heard = asyncio.Event()
+        self._started_at = monotonic()
+        self._signalled = asyncio.Event()
 
     async def run(self, requests: Sequence[Message]) -> None:
         """Run the requests and send their responses."""
         seconds = self._settings.timeout + 60.0 * self._settings.state_minutes + MARGIN
-        async with Signals.of(self._gateway).hear(self._session.key, "calls", self._heard.set):
+        async with Signals.of(self._gateway).subscribe(self._session.key, "calls", self._signalled.set):
             # Start all before the first await, so that a cancellation reaches all of them.
             answering = [asyncio.create_task(answer) for answer in [self._begin(each) for each in requests]]
-            keeping = asyncio.create_task(self._keep(), name="mcp exchange")
-            looking = asyncio.create_task(self._look_when_told(), name="mcp exchange signals")
+            keeping_alive = asyncio.create_task(self._keep_alive(), name="mcp exchange")
+            checking = asyncio.create_task(self._check_on_signal(), name="mcp exchange signals")
             try:
-                with self._arrival.visit.lasting(seconds):
+                with self._http_request.slot.extend_timeout(seconds):
                     await asyncio.wait(answering)
             finally:
-                self._end("the server stops" if self._arrival.visit.stopping.is_set() else "it took too long")
-                keeping.cancel()
-                looking.cancel()
-                await asyncio.wait([keeping, looking, *answering])
+                self._end("the server stops" if self._http_request.slot.stopping.is_set() else "it took too long")
+                keeping_alive.cancel()
+                checking.cancel()
+                await asyncio.wait([keeping_alive, checking, *answering])
                 await self._exchange.close()
         for task in answering:
             task.result()
@@ -116,8 +121,8 @@ class RequestBatch:
         id: RequestId = message["id"]
         key = self._session.key, render(id).decode()
         if key in self._running:
-            taken = {"code": INVALID_REQUEST, "message": "a request of this id is being answered"}
-            return self._exchange.respond(refused(id, taken))
+            error = {"code": INVALID_REQUEST, "message": "a request of this id is being answered"}
+            return self._exchange.respond(encode_error(id, error))
         working = asyncio.create_task(self._work(message), name="mcp request")
         self._running[key] = self._working[key[1]] = working
         working.add_done_callback(lambda _: self._running.pop(key))
@@ -126,7 +131,7 @@ class RequestBatch:
     async def _answer(self, id: RequestId, working: asyncio.Task[bytes]) -> None:
         await asyncio.wait([working])
         if working.cancelled():
-            body = refused(id, {"code": REQUEST_CANCELLED, "message": self._why})
+            body = encode_error(id, {"code": REQUEST_CANCELLED, "message": self._why})
         else:
             body = working.result()
         await self._exchange.respond(body)
@@ -136,8 +141,8 @@ class RequestBatch:
         id, params = message["id"], message.get("params", {})
         questions = Questions(self._gateway)
         client = LegacyClient(
-            self._exchange.tell,
-            lambda ids: questions.asked(self._session, ids),
+            self._exchange.send_message,
+            lambda ids: questions.ask(self._session, ids),
             self._exchange.detach,
             params,
             capabilities=self._session.capabilities,
@@ -145,27 +150,27 @@ class RequestBatch:
             level=self._session.level,
         )
         request = McpRequest(
-            message["method"], params, self._gateway, self._arrival.caller, client, self._session.version
+            message["method"], params, self._gateway, self._http_request.caller, client, self._session.version
         )
-        wishes = self._sessions.wishes(self._session)
+        settings = self._sessions.settings_of(self._session)
         try:
             try:
                 async with self._room:
-                    result = await answer(request, client, wishes, check=self._arrival.standing.check)
+                    result = await answer(request, client, settings, check=self._http_request.caller_session.check)
             finally:
                 await client.close()
-            return answered(id, result)
+            return encode_result(id, result)
         except Exception as error:  # noqa: BLE001 - the client gets every error as an MCP error
-            return refused(id, error_of(error, modern=False, request_id=self._arrival.visit.request_id))
+            return encode_error(id, error_of(error, modern=False, request_id=self._http_request.slot.request_id))
 
-    async def _keep(self) -> None:
+    async def _keep_alive(self) -> None:
         """Send heartbeats for long requests. Cancel them when their session or the caller's access ends."""
         await asyncio.sleep(QUICK)
-        with self._arrival.standing.watched() as ended:
+        with self._http_request.caller_session.watched() as ended:
             while True:
                 try:
-                    await self._arrival.standing.check()
-                    await self._look()  # a notification can get lost
+                    await self._http_request.caller_session.check()
+                    await self._check_state()  # a notification can get lost
                     await self._exchange.beat()
                 except (Unauthenticated, Forbidden):
                     break
@@ -175,27 +180,27 @@ class RequestBatch:
                     break
         self._end("the access that it was made by has ended")
 
-    async def _look_when_told(self) -> None:
+    async def _check_on_signal(self) -> None:
         """Read the rows after each notification that the requests may have changed."""
         while True:
-            await self._heard.wait()
-            self._heard.clear()
+            await self._signalled.wait()
+            self._signalled.clear()
             try:
-                await self._look()
+                await self._check_state()
             except HoldfastError as error:
-                log.warning("what was told of a call of MCP could not be read, trying again: %s", error)
+                log.warning("the state of an MCP request cannot be read; retrying: %s", error)
 
-    async def _look(self) -> None:
+    async def _check_state(self) -> None:
         """Read from the rows whether requests are cancelled, the session has ended, or the stream was resumed."""
-        worked, ids = timedelta(seconds=monotonic() - self._begun), list(self._working)
-        state = await self._states.look(self._session, ids, worked=worked, stream=self._exchange.stream)
+        worked, ids = timedelta(seconds=monotonic() - self._started_at), list(self._working)
+        state = await self._states.read(self._session, ids, worked=worked, stream=self._exchange.stream)
         if not state.alive:
             self._sessions.forget(self._session)
             self._end(SESSION_ENDED)
         for id in state.cancelled:
             _cancel(self._working[id])
-        if state.taken_up:
-            self._exchange.taken_up()
+        if state.resumed:
+            self._exchange.stop_sending()
 
     def _end(self, why: str) -> None:
         """Cancel all requests."""

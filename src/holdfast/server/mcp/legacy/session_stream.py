@@ -37,7 +37,7 @@ class SessionStream:
     async def run(
         self,
         first: bytes,
-        framed: Callable[[bytes, str], bytes],
+        encode: Callable[[bytes, str], bytes],
         more: Callable[[], Awaitable[Sequence[bytes]]] | None = None,
         *,
         returned: bool = False,
@@ -47,45 +47,45 @@ class SessionStream:
         `returned`: the client has reconnected. What it missed is unknown, so everything that it follows is reported as
         changed.
         """
-        changes, wanted = ListChanges.of(self._gateway), _wanted(self._session)
+        changes, wanted = ListChanges.of(self._gateway), _wanted_changes(self._session)
         async with (
-            self._signals.hear(self._session.key, "session", self._hear),
-            self._signals.hear(self._session.key, "events", self._client.woken.set),
+            self._signals.subscribe(self._session.key, "session", self._on_signal),
+            self._signals.subscribe(self._session.key, "events", self._client.woken.set),
             changes.watch(self._caller, wanted, wake=self._client.woken) as watch,
         ):
             await self._sessions.listen(self._session, self._token)
             await self._client.begin(first)
-            for change in _all(watch.wanted) if returned else ():
-                await self._tell(change, framed)
+            for change in _all_changes(watch.wanted) if returned else ():
+                await self._send_change(change, encode)
             while True:
                 current = await self._sessions.current(self._session)
                 if current is None or current.listener > self._token:
                     return
-                watch.wanted = _wanted(current)
-                for change in watch.taken():
-                    await self._tell(change, framed)
+                watch.wanted = _wanted_changes(current)
+                for change in watch.take():
+                    await self._send_change(change, encode)
                 taken = () if more is None else await more()
                 for message in taken:
-                    await self._client.send(framed(message, self.position))
+                    await self._client.send(encode(message, self.position))
                 patience = HEARTBEAT if more is None else HEARTBEAT / 3
                 if not await self._client.wait(0 if taken else patience):
                     return
 
-    async def _tell(self, change: ListChange, framed: Callable[[bytes, str], bytes]) -> None:
+    async def _send_change(self, change: ListChange, encode: Callable[[bytes, str], bytes]) -> None:
         self._number += 1
         message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
-        await self._client.send(framed(render(message), self.position))
+        await self._client.send(encode(render(message), self.position))
 
-    def _hear(self) -> None:
+    def _on_signal(self) -> None:
         self._sessions.forget(self._session)
         self._client.woken.set()
 
 
-def _wanted(session: McpSession) -> WantedChanges:
+def _wanted_changes(session: McpSession) -> WantedChanges:
     return WantedChanges(frozenset(LISTS), session.subscriptions)
 
 
-def _all(wanted: WantedChanges) -> list[ListChange]:
+def _all_changes(wanted: WantedChanges) -> list[ListChange]:
     return [ListChange.of_list(kind) for kind in LISTS if kind in wanted.lists] + [
         ListChange.of_resource(uri) for uri in sorted(wanted.uris)
     ]

@@ -23,29 +23,31 @@ def address(
     """
     below = path.partition("#")[0]
     if base_url is not None:
-        return _checked(below)
-    said = [(cast(list[Any], listed), place) for listed, place in servers if isinstance(listed, list) and listed]
-    listed, place = said[0] if said else ([], "")
-    trouble: UnusablePart | None = None
-    for index, server in enumerate(listed):
+        return _check_length(below)
+    server_lists = [
+        (cast(list[Any], entries), place) for entries, place in servers if isinstance(entries, list) and entries
+    ]
+    entries, place = server_lists[0] if server_lists else ([], "")
+    first_error: UnusablePart | None = None
+    for index, server in enumerate(entries):
         try:
-            found = _checked(_below(_server(server, f"{place}.{index}", location), below))
+            found = _check_length(_below(_server(server, f"{place}.{index}", location), below))
         except UnusablePart as error:
-            trouble = trouble or error
+            first_error = first_error or error
         else:
             if "?" in server["url"]:
                 notes.append(f"{place}.{index}: omitted the query of the server's address")
             return found
-    if trouble is not None:
-        raise trouble
-    return _checked(_below(_resolved("/", "servers", location), below))
+    if first_error is not None:
+        raise first_error
+    return _check_length(_below(_resolve("/", "servers", location), below))
 
 
 def swagger_servers(root: dict[str, Any], operation: dict[str, Any]) -> list[Any]:
     """Return the servers of a Swagger 2.0 document, from schemes, host and basePath."""
-    listed: Any = operation.get("schemes") or root.get("schemes")
+    values: Any = operation.get("schemes") or root.get("schemes")
     schemes = [
-        scheme for scheme in cast(list[Any], listed if isinstance(listed, list) else []) if isinstance(scheme, str)
+        scheme for scheme in cast(list[Any], values if isinstance(values, list) else []) if isinstance(scheme, str)
     ]
     host, base = root.get("host"), root.get("basePath")
     base = base if isinstance(base, str) else "/"
@@ -56,10 +58,10 @@ def swagger_servers(root: dict[str, Any], operation: dict[str, Any]) -> list[Any
 
 
 def _server(server: Any, place: str, location: str) -> str:
-    said = cast(dict[str, Any], server) if isinstance(server, dict) else {}
-    if not isinstance(said.get("url"), str):
+    fields = cast(dict[str, Any], server) if isinstance(server, dict) else {}
+    if not isinstance(fields.get("url"), str):
         raise UnusablePart(place, "the server has no address")
-    variables = said.get("variables")
+    variables = fields.get("variables")
 
     def default(found: re.Match[str]) -> str:
         variable: Any = cast(dict[str, Any], variables).get(found[1]) if isinstance(variables, dict) else None
@@ -68,10 +70,10 @@ def _server(server: Any, place: str, location: str) -> str:
             raise UnusablePart(place, f"the server's address has a variable without a default: {found[1]}")
         return str(value)
 
-    return _resolved(_VARIABLE.sub(default, said["url"].strip()), place, location)
+    return _resolve(_VARIABLE.sub(default, fields["url"].strip()), place, location)
 
 
-def _resolved(url: str, place: str, location: str) -> str:
+def _resolve(url: str, place: str, location: str) -> str:
     try:
         if location.startswith(("http://", "https://")):
             url = urljoin(location, url)
@@ -94,7 +96,7 @@ def _below(server: str, path: str) -> str:
     return f"{server}/{path.lstrip('/')}"
 
 
-def _checked(url: str) -> str:
+def _check_length(url: str) -> str:
     if len(url) > MAX_URL:
         raise UnusablePart("", f"its address is longer than {MAX_URL} characters")
     return url

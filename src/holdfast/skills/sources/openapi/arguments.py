@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from holdfast.skills.sources.openapi.keywords import MAX_EXAMPLE, described
+from holdfast.skills.sources.openapi.keywords import MAX_EXAMPLE, description_of
 from holdfast.skills.sources.openapi.names import argument_name
 from holdfast.skills.sources.openapi.schemas import Fragment, references_of
 
@@ -32,15 +32,15 @@ class OperationArguments:
         return Fragment(schema, references_of(schema), self.notes)
 
 
-def told(schema: Any, said: dict[str, Any]) -> dict[str, Any]:
+def with_description(schema: Any, element: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with the description of its parameter or body, which overrides that of its type."""
     found: dict[str, Any] = dict(cast(dict[str, Any], schema)) if isinstance(schema, dict) else {}
-    description = described(said.get("description"))
+    description = description_of(element.get("description"))
     if description is not None:
         found["description"] = description
-    if said.get("deprecated") is True:
+    if element.get("deprecated") is True:
         found["deprecated"] = True
-    example = said.get("example")
+    example = element.get("example")
     is_scalar = isinstance(example, str | int | float) and 0 < len(str(example)) <= MAX_EXAMPLE
     if is_scalar and not found.keys() & {"examples", "enum", "const", "default"}:
         found["examples"] = [example]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from holdfast.skills.request import BodyField, RequestBody, Style
-from holdfast.skills.sources.openapi.arguments import OperationArguments, told
+from holdfast.skills.sources.openapi.arguments import OperationArguments, with_description
 from holdfast.skills.sources.openapi.schemas import BASE64, DEFS, Fragment, Schemas
 
 MOST_FLAT = 30  # properties
@@ -41,26 +41,26 @@ class Members:
     notes: list[str] = field(default_factory=list[str])
 
 
-def take_body(said: dict[str, Any], place: str, schemas: Schemas, into: OperationArguments) -> RequestBody | None:
+def take_body(body: dict[str, Any], place: str, schemas: Schemas, into: OperationArguments) -> RequestBody | None:
     """Convert a request body at `place` to arguments."""
-    content: Any = said.get("content")
+    content: Any = body.get("content")
     if not isinstance(content, dict) or not content:
         into.notes.append(f"{place}: omitted, it has no content type")
         return None
-    content_type = preferred(list(cast(dict[str, Any], content)))
+    content_type = preferred_type(list(cast(dict[str, Any], content)))
     media: Any = cast(dict[str, Any], content)[content_type]
     media = cast(dict[str, Any], media if isinstance(media, dict) else {})
     fragment = schemas.fragment(media.get("schema"), f"{place}.content.{content_type}.schema")
-    required = said.get("required") is True
+    required = body.get("required") is True
     if _JSON.match(content_type) or (content_type.startswith("*") and not _is_binary(fragment.schema)):
         kind = "application/json" if "*" in content_type else content_type
-        return _take_json(kind, fragment, said, required, place, schemas, into)
+        return _take_json(kind, fragment, body, required, place, schemas, into)
     if content_type.lower().startswith((FORM, "multipart/")):
-        return _take_form(content_type, fragment, media, said, required, place, schemas, into)
-    return _take_raw(content_type, fragment, said, required, into)
+        return _take_form(content_type, fragment, media, body, required, place, schemas, into)
+    return _take_raw(content_type, fragment, body, required, into)
 
 
-def preferred(content_types: list[str]) -> str:
+def preferred_type(content_types: list[str]) -> str:
     """Return the content type that describes best what a model can write."""
 
     def rank(content_type: str) -> int:
@@ -77,27 +77,31 @@ def preferred(content_types: list[str]) -> str:
 def members(fragment: Fragment, schemas: Schemas, place: str) -> Members | None:
     """Return the properties of an object, from all its schemas; None if it is more than its properties."""
     found = Members()
-    followed: set[str] = set()
+    visited: set[str] = set()
     waiting = [fragment]
     while waiting:
         part = waiting.pop()
         if not isinstance(part.schema, dict):
             return None
-        said = cast(dict[str, Any], part.schema)
-        if said.keys() - _FLAT or said.get("type", "object") != "object" or said.get("additionalProperties", False):
+        schema = cast(dict[str, Any], part.schema)
+        if (
+            schema.keys() - _FLAT
+            or schema.get("type", "object") != "object"
+            or schema.get("additionalProperties", False)
+        ):
             return None
-        properties = cast(dict[str, Any], said.get("properties", {}))
+        properties = cast(dict[str, Any], schema.get("properties", {}))
         if properties.keys() & found.properties.keys():
             return None
         found.properties |= properties
-        found.required.update(said.get("required", ()))
+        found.required.update(schema.get("required", ()))
         found.notes += part.notes
-        waiting += [Fragment(inner) for inner in reversed(said.get("allOf", ()))]
-        if "$ref" in said:
-            name: str = said["$ref"].removeprefix(DEFS)
-            if name in followed:
+        waiting += [Fragment(inner) for inner in reversed(schema.get("allOf", ()))]
+        if "$ref" in schema:
+            name: str = schema["$ref"].removeprefix(DEFS)
+            if name in visited:
                 return None
-            followed.add(name)
+            visited.add(name)
             waiting.append(schemas.definition(name, place))
     return found if found.properties else None
 
@@ -105,7 +109,7 @@ def members(fragment: Fragment, schemas: Schemas, place: str) -> Members | None:
 def _take_json(
     kind: str,
     fragment: Fragment,
-    said: dict[str, Any],
+    body: dict[str, Any],
     required: bool,
     place: str,
     schemas: Schemas,
@@ -116,7 +120,9 @@ def _take_json(
     fits = flat is not None and len(flat.properties) <= MOST_FLAT and (required or not flat.required)
     if flat is None or not fits or flat.properties.keys() & into.properties.keys():
         into.notes += fragment.notes
-        return RequestBody(kind, argument=into.add("body", "body", told(fragment.schema, said), required=required))
+        return RequestBody(
+            kind, argument=into.add("body", "body", with_description(fragment.schema, body), required=required)
+        )
     into.notes += flat.notes
     return RequestBody(kind, fields=tuple(_flat_fields(flat, into, required=required)))
 
@@ -132,7 +138,7 @@ def _take_form(
     kind: str,
     fragment: Fragment,
     media: dict[str, Any],
-    said: dict[str, Any],
+    body: dict[str, Any],
     required: bool,
     place: str,
     schemas: Schemas,
@@ -141,21 +147,23 @@ def _take_form(
     flat = members(fragment, schemas, place)
     if flat is None:
         into.notes += fragment.notes
-        return RequestBody(kind, argument=into.add("body", "body", told(fragment.schema, said), required=required))
+        return RequestBody(
+            kind, argument=into.add("body", "body", with_description(fragment.schema, body), required=required)
+        )
     into.notes += flat.notes
     encoding: Any = media.get("encoding")
     encodings = cast(dict[str, Any], encoding if isinstance(encoding, dict) else {})
     multipart = not kind.lower().startswith(FORM)
     fields: list[BodyField] = []
     for name, schema in flat.properties.items():
-        how: Any = encodings.get(name)
-        how = cast(dict[str, Any], how if isinstance(how, dict) else {})
-        content_type = _part_type(how.get("contentType"), schema, multipart=multipart)
+        field_encoding: Any = encodings.get(name)
+        field_encoding = cast(dict[str, Any], field_encoding if isinstance(field_encoding, dict) else {})
+        content_type = _part_type(field_encoding.get("contentType"), schema, multipart=multipart)
         is_bytes = (
             multipart and content_type is not None and not (_JSON.match(content_type) or _TEXT.match(content_type))
         )
-        style = how.get("style") if how.get("style") in _FIELD_STYLES else None
-        explode = how.get("explode") if isinstance(how.get("explode"), bool) else None
+        style = field_encoding.get("style") if field_encoding.get("style") in _FIELD_STYLES else None
+        explode = field_encoding.get("explode") if isinstance(field_encoding.get("explode"), bool) else None
         argument = into.add(
             name, "body", _in_base64(schema) if is_bytes else schema, required=required and name in flat.required
         )
@@ -164,21 +172,21 @@ def _take_form(
 
 
 def _take_raw(
-    kind: str, fragment: Fragment, said: dict[str, Any], required: bool, into: OperationArguments
+    kind: str, fragment: Fragment, body: dict[str, Any], required: bool, into: OperationArguments
 ) -> RequestBody:
     schema: dict[str, Any] = {"type": "string"}
     if not _TEXT.match(kind):
         schema |= BASE64
         kind = BINARY if "*" in kind else kind
-    described = cast(dict[str, Any], fragment.schema) if isinstance(fragment.schema, dict) else {}
-    if "description" in described:
-        schema["description"] = described["description"]
-    return RequestBody(kind, argument=into.add("body", "body", told(schema, said), required=required))
+    fields = cast(dict[str, Any], fragment.schema) if isinstance(fragment.schema, dict) else {}
+    if "description" in fields:
+        schema["description"] = fields["description"]
+    return RequestBody(kind, argument=into.add("body", "body", with_description(schema, body), required=required))
 
 
-def _part_type(said: Any, schema: Any, *, multipart: bool) -> str | None:
-    if isinstance(said, str) and said.strip():
-        return said.strip()
+def _part_type(content_type: Any, schema: Any, *, multipart: bool) -> str | None:
+    if isinstance(content_type, str) and content_type.strip():
+        return content_type.strip()
     inner: Any = cast(dict[str, Any], schema).get("items") if isinstance(schema, dict) else None
     return BINARY if multipart and (_is_binary(schema) or _is_binary(inner)) else None
 
@@ -189,7 +197,7 @@ def _is_binary(schema: Any) -> bool:
 
 def _in_base64(schema: Any) -> Any:
     """Return the schema of a part that is sent as bytes: a text, or a list of texts."""
-    said = cast(dict[str, Any], schema) if isinstance(schema, dict) else {}
-    about = {keyword: said[keyword] for keyword in ("description", "deprecated") if keyword in said}
+    fields = cast(dict[str, Any], schema) if isinstance(schema, dict) else {}
+    about = {keyword: fields[keyword] for keyword in ("description", "deprecated") if keyword in fields}
     text = {"type": "string", **BASE64}
-    return {"type": "array", "items": text, **about} if said.get("type") == "array" else {**text, **about}
+    return {"type": "array", "items": text, **about} if fields.get("type") == "array" else {**text, **about}

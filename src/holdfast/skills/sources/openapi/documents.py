@@ -41,19 +41,19 @@ def read_document(data: bytes, *, location: str = "") -> Document:
         )
     root = _value(data)
     if not isinstance(root, dict):
-        raise misshapen("", "it is not an object", "Pass an OpenAPI or Swagger document.")
+        raise document_error("", "it is not an object", "Pass an OpenAPI or Swagger document.")
     if _ESCAPED.search(data):
         root = _storable(root)
     root = cast(dict[str, Any], root)
     version = _version(root)
     if not isinstance(root.get("paths", {}), dict | None):
-        raise misshapen("paths", "it is not an object", "Write one entry per path.")
+        raise document_error("paths", "it is not an object", "Write one entry per path.")
     info = root.get("info")
-    said = cast(dict[str, Any], info) if isinstance(info, dict) else {}
-    return Document(root, version, _text(said.get("title")), _text(said.get("version")), location)
+    info_fields = cast(dict[str, Any], info) if isinstance(info, dict) else {}
+    return Document(root, version, _text(info_fields.get("title")), _text(info_fields.get("version")), location)
 
 
-def misshapen(path: str, why: str, next: str) -> InvalidInput:
+def document_error(path: str, why: str, next: str) -> InvalidInput:
     """Return the error for a document of the wrong structure."""
     where = f"at `{path}` " if path else ""
     return InvalidInput("the document is not a valid API description", why=f"{where}{why}", next=next, path=path)
@@ -113,9 +113,9 @@ def _version(root: dict[str, Any]) -> Version:
     if re.fullmatch(r"3(\.\d+)*(-.*)?", openapi):
         return "3.0" if re.match(r"3(\.0\b|$)", openapi) else "3.1"
     if not swagger and not openapi:
-        raise misshapen("", "it has neither `openapi` nor `swagger`", "Pass an OpenAPI 3 or Swagger 2.0 document.")
-    path, said = ("openapi", openapi) if openapi else ("swagger", swagger)
-    raise misshapen(path, f"its version is {said[:40]!r}", "Pass an OpenAPI 3 or Swagger 2.0 document.")
+        raise document_error("", "it has neither `openapi` nor `swagger`", "Pass an OpenAPI 3 or Swagger 2.0 document.")
+    path, value = ("openapi", openapi) if openapi else ("swagger", swagger)
+    raise document_error(path, f"its version is {value[:40]!r}", "Pass an OpenAPI 3 or Swagger 2.0 document.")
 
 
 def _text(value: object) -> str:

@@ -9,15 +9,15 @@ from holdfast.skills.sources.openapi.addresses import address, swagger_servers
 from holdfast.skills.sources.openapi.arguments import OperationArguments
 from holdfast.skills.sources.openapi.bodies import take_body
 from holdfast.skills.sources.openapi.documents import Document, read_document
-from holdfast.skills.sources.openapi.keywords import compiled, short
+from holdfast.skills.sources.openapi.keywords import compile_schema, short
 from holdfast.skills.sources.openapi.names import tool_names
 from holdfast.skills.sources.openapi.operation_choice import MARK, UNREADABLE, OperationKey, chooser
-from holdfast.skills.sources.openapi.parameters import listed, take_parameters
+from holdfast.skills.sources.openapi.parameters import list_parameters, take_parameters
 from holdfast.skills.sources.openapi.pruning import Pruning
 from holdfast.skills.sources.openapi.references import References, UnusablePart
 from holdfast.skills.sources.openapi.schemas import Schemas
 from holdfast.skills.sources.openapi.security import Security
-from holdfast.skills.sources.openapi.swagger import upgraded
+from holdfast.skills.sources.openapi.swagger import upgrade
 from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
 from holdfast.skills.tool import Access, Tool
 
@@ -36,17 +36,19 @@ class DocumentOperation:
 
     method: str
     path: str
-    said: dict[str, Any]
+    definition: dict[str, Any]
     item: dict[str, Any]
     place: str
 
     @property
-    def asked(self) -> OperationKey:
+    def choice_key(self) -> OperationKey:
         """The properties by which it is chosen."""
-        id, tags = self.said.get("operationId"), self.said.get("tags")
-        named = [tag for tag in cast(list[Any], tags if isinstance(tags, list) else []) if isinstance(tag, str)]
+        id, tags = self.definition.get("operationId"), self.definition.get("tags")
+        tag_names = [tag for tag in cast(list[Any], tags if isinstance(tags, list) else []) if isinstance(tag, str)]
         id = id if isinstance(id, str) else ""
-        return OperationKey(self.method, self.path, id, tuple(named), self.said.get(MARK), self.item.get(MARK))
+        return OperationKey(
+            self.method, self.path, id, tuple(tag_names), self.definition.get(MARK), self.item.get(MARK)
+        )
 
 
 class OpenAPI:
@@ -66,18 +68,18 @@ def import_document(document: Document, choice: Choice, *, base_url: str | None 
     chosen = chooser(choice, document.root)
     tools: dict[str, ImportedTool] = {}
     for operation in operations:
-        asked = operation.asked
-        refusal = chosen.refusal(asked)
+        choice_key = operation.choice_key
+        refusal = chosen.refusal(choice_key)
         if refusal is not None:
-            skipped.append(Skipped(asked.key, operation.place, refusal, chosen=refusal == UNREADABLE))
+            skipped.append(Skipped(choice_key.key, operation.place, refusal, chosen=refusal == UNREADABLE))
             continue
-        name = names[asked.key]
+        name = names[choice_key.key]
         try:
             if name in tools:
                 raise UnusablePart(operation.place, f"{tools[name].operation} already has its name {name}")
             tools[name] = importer.tool(operation, name)
         except UnusablePart as error:
-            skipped.append(Skipped(asked.key, error.path or operation.place, error.reason))
+            skipped.append(Skipped(choice_key.key, error.path or operation.place, error.reason))
     return ImportedDocument(document.title, document.label, tuple(tools.values()), (*skipped, *chosen.unmet()))
 
 
@@ -96,12 +98,12 @@ class _Importer:
     def operations(self, skipped: list[Skipped]) -> Iterator[DocumentOperation]:
         """Yield the operations in the document's order, and add invalid ones to `skipped`."""
         paths: dict[str, Any] = self._document.root.get("paths") or {}
-        for path, said in paths.items():
-            if path.startswith("x-") or said is None:
+        for path, entry in paths.items():
+            if path.startswith("x-") or entry is None:
                 continue
             place = f"paths.{path}"
             try:
-                item = self._item(said, place)
+                item = self._item(entry, place)
             except UnusablePart as error:
                 skipped.append(Skipped(path, error.path, error.reason))
                 continue
@@ -115,23 +117,23 @@ class _Importer:
                 else:
                     skipped.append(Skipped(f"{method.upper()} {path}", where, "it is not an object"))
 
-    def _item(self, said: Any, place: str) -> dict[str, Any]:
-        item, _ = self._references.followed(said, place)
-        return {**item, **{key: value for key, value in said.items() if key != "$ref"}} if item is not said else item
+    def _item(self, entry: Any, place: str) -> dict[str, Any]:
+        item, _ = self._references.follow(entry, place)
+        return {**item, **{key: value for key, value in entry.items() if key != "$ref"}} if item is not entry else item
 
     def tool(self, operation: DocumentOperation, name: str) -> ImportedTool:
-        """Return the tool of an operation. Raise Unusable if it cannot be one."""
-        said, place, method = operation.said, operation.place, operation.method
+        """Return the tool of an operation. Raise UnusablePart if it cannot be one."""
+        definition, place, method = operation.definition, operation.place, operation.method
         if method in UNSENT or not (method.isascii() and method.isalpha() and len(method) <= 10):
             raise UnusablePart(place, f"tools cannot use the HTTP method {method[:20]}")
-        parameters = listed(operation.item, said, place, self._references)
+        parameters = list_parameters(operation.item, definition, place, self._references)
         body: dict[str, Any] | None = None
         arguments = OperationArguments()
         if self._is_swagger:
-            parameters, body = upgraded(parameters, self._document.root, said, arguments.notes)
-        elif said.get("requestBody") is not None:
-            body, _ = self._references.followed(said["requestBody"], f"{place}.requestBody")
-        security, notes = self._security.alternatives(said, place)
+            parameters, body = upgrade(parameters, self._document.root, definition, arguments.notes)
+        elif definition.get("requestBody") is not None:
+            body, _ = self._references.follow(definition["requestBody"], f"{place}.requestBody")
+        security, notes = self._security.alternatives(definition, place)
         arguments.notes += notes
         schemes = [scheme for alternative in security for scheme in alternative]
         request = RequestTemplate(
@@ -141,9 +143,9 @@ class _Importer:
             take_body(body, f"{place}.requestBody", self._schemas, arguments) if body is not None else None,
             security,
         )
-        pruned = self._pruning.pruned(arguments.fragment(), place)
+        pruned = self._pruning.prune(arguments.fragment(), place)
         try:
-            compiled(pruned.schema)
+            compile_schema(pruned.schema)
         except ValueError as error:
             why = " ".join(str(error).partition("\n")[0].split())
             raise UnusablePart(place, f"the schema of its arguments is invalid: {short(why, 300)}") from None
@@ -157,16 +159,22 @@ class _Importer:
             idempotent=method in IDEMPOTENT,
             request=request,
         )
-        asked = operation.asked
-        return ImportedTool(tool, asked.key, asked.id or _line(said.get("summary")), said, _few(pruned.notes))
+        choice_key = operation.choice_key
+        return ImportedTool(
+            tool,
+            choice_key.key,
+            choice_key.id or _line(definition.get("summary")),
+            definition,
+            _limit_notes(pruned.notes),
+        )
 
     def _url(self, operation: DocumentOperation, notes: list[str]) -> str:
         root = self._document.root
         if self._is_swagger:
-            servers: list[tuple[Any, str]] = [(swagger_servers(root, operation.said), "host")]
+            servers: list[tuple[Any, str]] = [(swagger_servers(root, operation.definition), "host")]
         else:
             servers = [
-                (operation.said.get("servers"), f"{operation.place}.servers"),
+                (operation.definition.get("servers"), f"{operation.place}.servers"),
                 (operation.item.get("servers"), f"paths.{operation.path}.servers"),
                 (root.get("servers"), "servers"),
             ]
@@ -175,7 +183,7 @@ class _Importer:
 
 
 def _description(operation: DocumentOperation) -> str:
-    summary, description = (_text(operation.said.get(key)) for key in ("summary", "description"))
+    summary, description = (_text(operation.definition.get(key)) for key in ("summary", "description"))
     if summary and summary.rstrip(".").lower() not in description.lower():
         both = f"{summary}\n\n{description}".strip()
         description = both if len(both) <= SHORT_DESCRIPTION else description or summary
@@ -190,7 +198,7 @@ def _line(value: Any) -> str:
     return " ".join(short(_text(value), 200).split())
 
 
-def _few(notes: list[str]) -> tuple[str, ...]:
-    once = list(dict.fromkeys(notes))
-    more = len(once) - MAX_NOTES
-    return (*once[:MAX_NOTES], f"and {more} more") if more > 0 else tuple(once)
+def _limit_notes(notes: list[str]) -> tuple[str, ...]:
+    unique = list(dict.fromkeys(notes))
+    more = len(unique) - MAX_NOTES
+    return (*unique[:MAX_NOTES], f"and {more} more") if more > 0 else tuple(unique)

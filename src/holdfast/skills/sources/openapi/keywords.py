@@ -86,7 +86,7 @@ def flag(value: Any) -> bool | None:
 def is_pattern(pattern: str) -> bool:
     """Whether the validator accepts a pattern."""
     try:
-        compiled({"pattern": pattern})
+        compile_schema({"pattern": pattern})
     except ValueError:
         return False
     return True
@@ -105,7 +105,7 @@ def short(value: str, limit: int) -> str:
     return f"{cut.rsplit(None, 1)[0] if len(cut.split(None, 1)) > 1 else cut}…"
 
 
-def described(value: Any) -> str | None:
+def description_of(value: Any) -> str | None:
     """Return a description, shortened, or None."""
     found = value.strip() if isinstance(value, str) else ""
     return short(found, MAX_DESCRIPTION) or None
@@ -135,7 +135,7 @@ def is_of(value: Any, types: Any) -> bool:
     return isinstance(value, _PYTHON[types])
 
 
-def compiled(schema: dict[str, Any] | bool) -> jsonschema_rs.Draft202012Validator:
+def compile_schema(schema: dict[str, Any] | bool) -> jsonschema_rs.Draft202012Validator:
     """Return a validator. Raise ValueError with the reason if the schema is invalid."""
     try:
         return jsonschema_rs.Draft202012Validator(schema, pattern_options=_REGEX, offline=True)
@@ -145,7 +145,7 @@ def compiled(schema: dict[str, Any] | bool) -> jsonschema_rs.Draft202012Validato
 
 # Convert the values of keywords that hold no schema; None: the keyword is left out.
 PLAIN: dict[str, Callable[[Any], Any]] = {
-    "description": described,
+    "description": description_of,
     "format": text,
     "multipleOf": step,
     "maximum": number,

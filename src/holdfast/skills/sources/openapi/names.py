@@ -31,7 +31,7 @@ def tool_names(operations: Iterable[tuple[str, str]]) -> dict[str, str]:
     plain = {f"{method} {path}": _plain(method, path) for method, path in operations}
     shared = Counter(plain.values())
     return {
-        key: _marked(name, key) if shared[name] > 1 or len(name) > MAX_NAME else name for key, name in plain.items()
+        key: _add_digest(name, key) if shared[name] > 1 or len(name) > MAX_NAME else name for key, name in plain.items()
     }
 
 
@@ -43,7 +43,7 @@ def argument_name(name: str, place: str, taken: Collection[str]) -> str:
     for candidate in (fit, f"{fit}_{place}"):
         if len(candidate) <= MAX_NAME and candidate not in taken:
             return candidate
-    return _marked(fit, f"{place} {name}")
+    return _add_digest(fit, f"{place} {name}")
 
 
 def _plain(method: str, path: str) -> str:
@@ -51,7 +51,7 @@ def _plain(method: str, path: str) -> str:
     return f"{method.lower()}_{words}" if words else method.lower()
 
 
-def _marked(name: str, key: str) -> str:
+def _add_digest(name: str, key: str) -> str:
     digest = hashlib.sha256(key.encode()).hexdigest()[:6]
     longest = MAX_NAME - len(digest) - 1
     if len(name) > longest:

@@ -43,12 +43,12 @@ class Chooser:
     tag_marks: Mapping[str, object]
     _met: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
-    def refusal(self, asked: OperationKey) -> str | None:
+    def refusal(self, operation: OperationKey) -> str | None:
         """Return why an operation is left out, or None if it becomes a tool."""
-        chosen = self._is_chosen(asked)
-        if asked.own_mark is not None and asked.own_mark is not True:
-            return FORBIDDEN if asked.own_mark is False else UNREADABLE
-        marks = self._marks(asked)
+        chosen = self._is_chosen(operation)
+        if operation.own_mark is not None and operation.own_mark is not True:
+            return FORBIDDEN if operation.own_mark is False else UNREADABLE
+        marks = self._marks(operation)
         if chosen or any(mark is True for mark in marks):
             return None
         return NOT_CHOSEN if all(mark is False for mark in marks) else UNREADABLE
@@ -56,37 +56,37 @@ class Chooser:
     def unmet(self) -> list[Skipped]:
         """Return what was chosen but is not in the document."""
         chosen = self.choice
-        asked = [("operation", name) for name in chosen.operations]
-        asked += [("tag", name) for name in chosen.tags]
-        asked += [("path", name) for name in chosen.paths]
+        wanted = [("operation", name) for name in chosen.operations]
+        wanted += [("tag", name) for name in chosen.tags]
+        wanted += [("path", name) for name in chosen.paths]
         return [
             Skipped(name, "", f"selected by {kind}, but the document has no such operation")
-            for kind, name in asked
+            for kind, name in wanted
             if (kind, name) not in self._met
         ]
 
-    def _is_chosen(self, asked: OperationKey) -> bool:
-        met = {("operation", name) for name in self.choice.operations if _is_named(asked, name)}
-        met |= {("tag", tag) for tag in self.choice.tags if tag in asked.tags}
-        met |= {("path", pattern) for pattern in self.choice.paths if is_below(asked.path, pattern)}
+    def _is_chosen(self, operation: OperationKey) -> bool:
+        met = {("operation", name) for name in self.choice.operations if _is_named(operation, name)}
+        met |= {("tag", tag) for tag in self.choice.tags if tag in operation.tags}
+        met |= {("path", pattern) for pattern in self.choice.paths if is_below(operation.path, pattern)}
         self._met |= met
         return self.choice.everything or bool(met)
 
-    def _marks(self, asked: OperationKey) -> list[object]:
+    def _marks(self, operation: OperationKey) -> list[object]:
         """Return the nearest mark, or those of several tags."""
-        tags = [self.tag_marks.get(tag) for tag in asked.tags]
-        for marks in ([asked.own_mark], [asked.path_mark], tags, [self.root_mark]):
-            if said := [mark for mark in marks if mark is not None]:
-                return said
+        tags = [self.tag_marks.get(tag) for tag in operation.tags]
+        for marks in ([operation.own_mark], [operation.path_mark], tags, [self.root_mark]):
+            if present := [mark for mark in marks if mark is not None]:
+                return present
         return []
 
 
 def chooser(choice: Choice, root: Mapping[str, Any]) -> Chooser:
     """Return the chooser of a document."""
-    listed = root.get("tags")
+    values = root.get("tags")
     tags = [
         cast(dict[str, Any], tag)
-        for tag in cast(list[Any], listed if isinstance(listed, list) else [])
+        for tag in cast(list[Any], values if isinstance(values, list) else [])
         if isinstance(tag, dict)
     ]
     return Chooser(choice, root.get(MARK), {str(tag.get("name")): tag.get(MARK) for tag in tags})
@@ -100,8 +100,8 @@ def is_below(path: str, pattern: str) -> bool:
     return path in (pattern, beginning) or path.startswith(f"{beginning}/")
 
 
-def _is_named(asked: OperationKey, name: str) -> bool:
-    if name in (asked.id, asked.key):
+def _is_named(operation: OperationKey, name: str) -> bool:
+    if name in (operation.id, operation.key):
         return True
     method, _, path = name.partition(" ")
-    return path.strip() == asked.path and method.upper() == asked.method
+    return path.strip() == operation.path and method.upper() == operation.method

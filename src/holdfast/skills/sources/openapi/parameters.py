@@ -5,11 +5,11 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from holdfast.skills.request import AuthScheme, Location, RequestParameter, Style
-from holdfast.skills.sources.openapi.arguments import OperationArguments, told
+from holdfast.skills.sources.openapi.arguments import OperationArguments, with_description
 from holdfast.skills.sources.openapi.references import References, UnusablePart
 from holdfast.skills.sources.openapi.schemas import Schemas
 
-Said = tuple[dict[str, Any], str]  # a parameter and its path in the document
+PlacedParameter = tuple[dict[str, Any], str]  # a parameter and its path in the document
 
 PLACES: tuple[Location, ...] = ("path", "query", "header", "cookie")
 _STYLES: dict[Location, tuple[Style, ...]] = {
@@ -27,21 +27,23 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-zA-Z-]+")
 _PLACEHOLDER = re.compile(r"\{([^{}/?]+)\}")
 
 
-def listed(item: dict[str, Any], operation: dict[str, Any], place: str, references: References) -> list[Said]:
+def list_parameters(
+    item: dict[str, Any], operation: dict[str, Any], place: str, references: References
+) -> list[PlacedParameter]:
     """List the parameters of an operation and of its path; those of the operation override those of the path.
 
     `place` is the operation's path in the document.
     """
-    found: dict[tuple[str, str], Said] = {}
-    for said, path in ((item, place.rpartition(".")[0]), (operation, place)):
-        parameters: Any = said.get("parameters")
+    found: dict[tuple[str, str], PlacedParameter] = {}
+    for owner, path in ((item, place.rpartition(".")[0]), (operation, place)):
+        parameters: Any = owner.get("parameters")
         if parameters is None:
             continue
         if not isinstance(parameters, list):
             raise UnusablePart(f"{path}.parameters", "they are not a list")
         for index, one in enumerate(cast(list[Any], parameters)):
             where = f"{path}.parameters.{index}"
-            parameter, _ = references.followed(one, where)
+            parameter, _ = references.follow(one, where)
             name, location = parameter.get("name"), parameter.get("in")
             if not isinstance(name, str) or not isinstance(location, str):
                 raise UnusablePart(where, "the parameter has no `name` or no `in`")
@@ -50,7 +52,7 @@ def listed(item: dict[str, Any], operation: dict[str, Any], place: str, referenc
 
 
 def take_parameters(
-    said: Collection[Said],
+    parameters: Collection[PlacedParameter],
     path: str,
     place: str,
     shown: Collection[AuthScheme],
@@ -61,19 +63,19 @@ def take_parameters(
     found: list[RequestParameter] = []
     wanted = list(dict.fromkeys(_PLACEHOLDER.findall(path)))
     secret = {(scheme.kind, scheme.parameter.lower()) for scheme in shown}
-    by_name = {parameter["name"]: (parameter, where) for parameter, where in said if parameter["in"] == "path"}
+    by_name = {parameter["name"]: (parameter, where) for parameter, where in parameters if parameter["in"] == "path"}
     for name in wanted:
         if name not in by_name:
             into.notes.append(f"{place}: the path has {{{name}}}, but no parameter describes it")
         parameter, where = by_name.get(name, ({"name": name, "in": "path", "schema": {"type": "string"}}, place))
-        found.append(_taken(parameter, "path", where, schemas, into))
+        found.append(_take_parameter(parameter, "path", where, schemas, into))
     for location in PLACES[1:]:
-        for parameter, where in said:
+        for parameter, where in parameters:
             if parameter["in"] != location or (location, parameter["name"].lower()) in secret:
                 continue
             if location != "header" or _is_sendable(parameter, where, into):
-                found.append(_taken(parameter, location, where, schemas, into))
-    for parameter, where in said:
+                found.append(_take_parameter(parameter, location, where, schemas, into))
+    for parameter, where in parameters:
         location, name = parameter["in"], parameter["name"]
         if location == "path" and name not in wanted:
             into.notes.append(f"{where}: omitted, the path has no {{{name}}}")
@@ -92,7 +94,7 @@ def _is_sendable(parameter: dict[str, Any], where: str, into: OperationArguments
     return False
 
 
-def _taken(
+def _take_parameter(
     parameter: dict[str, Any], location: Location, where: str, schemas: Schemas, into: OperationArguments
 ) -> RequestParameter:
     name = parameter["name"]
@@ -100,7 +102,7 @@ def _taken(
     fragment = schemas.fragment(schema, at)
     into.notes += fragment.notes
     required = location == "path" or parameter.get("required") is True
-    argument = into.add(name, location, told(fragment.schema, parameter), required=required)
+    argument = into.add(name, location, with_description(fragment.schema, parameter), required=required)
     style = parameter.get("style")
     if style not in _STYLES[location]:
         if style is not None:
@@ -125,6 +127,6 @@ def _schema_of(parameter: dict[str, Any], where: str) -> tuple[Any, str | None, 
         schema: Any = cast(dict[str, Any], media).get("schema") if isinstance(media, dict) else None
         return schema, content_type, f"{where}.content.{content_type}.schema"
     if "schema" not in parameter and "type" in parameter:  # form of Swagger 2.0 in a later document
-        kept = {keyword: value for keyword, value in parameter.items() if keyword not in ("in", "name", "required")}
-        return kept, None, where
+        keywords = {keyword: value for keyword, value in parameter.items() if keyword not in ("in", "name", "required")}
+        return keywords, None, where
     return parameter.get("schema"), None, f"{where}.schema"

@@ -41,7 +41,7 @@ class _Node:
     """A schema, its keywords for a cut, its size without inner schemas, these schemas, and its reference."""
 
     schema: dict[str, Any]
-    kept: dict[str, Any]
+    keywords: dict[str, Any]
     size: int
     inside: list[Any]
     name: str | None
@@ -55,7 +55,7 @@ class Pruning:
         self._schemas = schemas
         self._nodes: dict[int, _Node] = {}
 
-    def pruned(self, root: Fragment, path: str) -> Pruned:
+    def prune(self, root: Fragment, path: str) -> Pruned:
         """Return the schema of an operation at `path`, with all that it needs."""
         whole = self._whole(root, path)
         if whole is not None:
@@ -64,13 +64,13 @@ class Pruning:
         for depth in range(level.deepest, -1, -1):
             schema = self._cut(root.schema, level, depth, path)
             if _size(schema) <= MAX_SCHEMA_BYTES:
-                return self._told(schema, root, level, depth, path)
+                return self._with_notes(schema, root, level, depth, path)
         schema = self._cut(root.schema, level, 0, path)
         for limit in (STUB_DESCRIPTION // 4, 0):
-            schema = _shortened(schema, limit)
+            schema = _shorten_descriptions(schema, limit)
             if _size(schema) <= MAX_SCHEMA_BYTES:
                 break
-        return self._told(schema, root, level, 0, path)
+        return self._with_notes(schema, root, level, 0, path)
 
     def _whole(self, root: Fragment, path: str) -> Pruned | None:
         size = root.size
@@ -115,29 +115,29 @@ class Pruning:
     def _node(self, schema: dict[str, Any]) -> _Node:
         known = self._nodes.get(id(schema))
         if known is None:
-            kept = {keyword: value for keyword, value in schema.items() if keyword not in FRAGILE}
+            keywords = {keyword: value for keyword, value in schema.items() if keyword not in FRAGILE}
             own = {
                 keyword: list(cast(dict[str, Any], value)) if keyword in MAPS else 0 if keyword in HOLDERS else value
-                for keyword, value in kept.items()
+                for keyword, value in keywords.items()
             }
             reference = cast(str | None, schema.get("$ref"))
             name = None if reference is None else reference.removeprefix(DEFS)
-            known = self._nodes[id(schema)] = _Node(schema, kept, _size(own), list(subschemas(kept)), name)
+            known = self._nodes[id(schema)] = _Node(schema, keywords, _size(own), list(subschemas(keywords)), name)
         return known
 
     def _cut(self, root: dict[str, Any], level: _Level, limit: int, path: str) -> dict[str, Any]:
-        kept = {name: depth for name, depth in level.depths.items() if depth <= limit}
+        definitions = {name: depth for name, depth in level.depths.items() if depth <= limit}
 
         def cut(schema: Any, depth: int) -> Any:
             if not isinstance(schema, dict):
                 return schema
             node = self._node(cast(dict[str, Any], schema))
             if depth > limit:
-                return self._stub(node, kept, path)
+                return self._stub(node, definitions, path)
             if not node.inside:
-                return node.kept
+                return node.keywords
             found: dict[str, Any] = {}
-            for keyword, value in node.kept.items():
+            for keyword, value in node.keywords.items():
                 if keyword in MAPS:
                     found[keyword] = {name: cut(inner, depth + 1) for name, inner in value.items()}
                 elif keyword in LISTS:
@@ -147,21 +147,22 @@ class Pruning:
             return found
 
         schema = cut(root, 0)
-        if kept:
+        if definitions:
             schema["$defs"] = {
-                name: cut(self._schemas.definition(name, path).schema, kept[name]) for name in sorted(kept)
+                name: cut(self._schemas.definition(name, path).schema, definitions[name])
+                for name in sorted(definitions)
             }
         return schema
 
-    def _stub(self, node: _Node, kept: Collection[str], path: str) -> dict[str, Any]:
-        if node.name is not None and node.name in kept:
+    def _stub(self, node: _Node, definitions: Collection[str], path: str) -> dict[str, Any]:
+        if node.name is not None and node.name in definitions:
             return {"$ref": DEFS + node.name, **_outline(node.schema)}
         if node.stub is None:
             target = {} if node.name is None else _outline(self._schemas.definition(node.name, path).schema)
             node.stub = {**target, **_outline(node.schema)}
         return node.stub
 
-    def _told(self, schema: dict[str, Any], root: Fragment, level: _Level, depth: int, path: str) -> Pruned:
+    def _with_notes(self, schema: dict[str, Any], root: Fragment, level: _Level, depth: int, path: str) -> Pruned:
         names = sorted(name for name, at in level.depths.items() if at <= depth)
         notes = [f"{path}: its schema is cut below level {depth}, as it has more than {MAX_SCHEMA_BYTES} bytes"]
         notes += root.notes
@@ -173,8 +174,8 @@ def _outline(schema: Any) -> dict[str, Any]:
     """Return what a cut schema keeps."""
     if not isinstance(schema, dict):
         return {}
-    said = cast(dict[str, Any], schema)
-    found = {keyword: said[keyword] for keyword in ("type", "description") if keyword in said}
+    fields = cast(dict[str, Any], schema)
+    found = {keyword: fields[keyword] for keyword in ("type", "description") if keyword in fields}
     if "description" in found:
         found["description"] = short(found["description"], STUB_DESCRIPTION)
     return found
@@ -184,7 +185,7 @@ def _size(schema: Any) -> int:
     return len(msgspec.json.encode(schema))
 
 
-def _shortened(schema: dict[str, Any], limit: int) -> dict[str, Any]:
+def _shorten_descriptions(schema: dict[str, Any], limit: int) -> dict[str, Any]:
     """Cut each argument's description to `limit` characters; the last resort, for hundreds of arguments."""
     properties: dict[str, Any] = {}
     for name, inner in schema["properties"].items():

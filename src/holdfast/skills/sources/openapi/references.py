@@ -26,7 +26,7 @@ class References:
         self._found: dict[str, tuple[Any, str]] = {}
 
     def target(self, reference: object, path: str) -> tuple[Any, str]:
-        """Return the target of a reference at `path`, and its path. Raise Unusable if it does not exist."""
+        """Return the target of a reference at `path`, and its path. Raise UnusablePart if it does not exist."""
         if not isinstance(reference, str):
             raise UnusablePart(path, "its $ref is not a string")
         found = self._found.get(reference)
@@ -34,7 +34,7 @@ class References:
             found = self._found[reference] = self._look_up(reference, path)
         return found
 
-    def followed(self, node: Any, path: str) -> tuple[dict[str, Any], str]:
+    def follow(self, node: Any, path: str) -> tuple[dict[str, Any], str]:
         """Return the object at `path`, or the one to which its references lead, and its path."""
         for _ in range(MOST_HOPS):
             if not isinstance(node, dict):

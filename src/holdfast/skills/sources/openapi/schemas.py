@@ -21,7 +21,7 @@ from holdfast.skills.sources.openapi.keywords import (
     PLAIN,
     SINGLES,
     TYPES,
-    compiled,
+    compile_schema,
     is_of,
     is_pattern,
     short,
@@ -78,7 +78,7 @@ class Schemas:
         return known[1]
 
     def definition(self, name: str, path: str) -> Fragment:
-        """Return the schema with this name in references. Raise Unusable if the document has none."""
+        """Return the schema with this name in references. Raise UnusablePart if the document has none."""
         node, place = self._references.target(self._origins[name], path)
         return self.fragment(node, place)
 
@@ -89,14 +89,16 @@ class Schemas:
             if node is not None:
                 into.notes.append(f"{path}: no schema, so any value is accepted")
             return {}
-        said = cast(dict[str, Any], node)
+        keywords = cast(dict[str, Any], node)
         found: dict[str, Any] = {}
-        if "$ref" in said:
-            found["$ref"] = self._reference(said["$ref"], path, into)
+        if "$ref" in keywords:
+            found["$ref"] = self._reference(keywords["$ref"], path, into)
             if self._version != "3.1":  # other keywords beside a reference are to be ignored
-                said = {keyword: said[keyword] for keyword in ("description", "nullable") if keyword in said}
-        self._take_type(said, path, found, into)
-        for keyword, value in said.items():
+                keywords = {
+                    keyword: keywords[keyword] for keyword in ("description", "nullable") if keyword in keywords
+                }
+        self._take_type(keywords, path, found, into)
+        for keyword, value in keywords.items():
             if keyword in PLAIN:
                 self._take_plain(keyword, value, path, found, into)
             elif keyword in MAPS:
@@ -105,8 +107,8 @@ class Schemas:
                 self._take_list(keyword, value, path, found, into)
             elif keyword in SINGLES:
                 self._take_single(keyword, value, path, found, into)
-        self._take_rest(said, path, found, into)
-        return _nullable(found) if said.get("nullable") is True or said.get("x-nullable") is True else found
+        self._take_rest(keywords, path, found, into)
+        return _nullable(found) if keywords.get("nullable") is True or keywords.get("x-nullable") is True else found
 
     def _reference(self, reference: Any, path: str, into: Fragment) -> str:
         node, _ = self._references.target(reference, path)
@@ -120,14 +122,14 @@ class Schemas:
         into.references[name] = None
         return DEFS + name
 
-    def _take_type(self, said: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
-        value = said.get("type")
+    def _take_type(self, keywords: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
+        value = keywords.get("type")
         if value is None:
             return
-        listed = cast(list[Any], value) if isinstance(value, list) else [value]
-        types = [_type(one) for one in listed]
-        if types != listed:
-            into.notes.append(f"{path}: type {short(str(listed), 40)} read as {', '.join(types) or 'any'}")
+        values = cast(list[Any], value) if isinstance(value, list) else [value]
+        types = [_type(one) for one in values]
+        if types != values:
+            into.notes.append(f"{path}: type {short(str(values), 40)} read as {', '.join(types) or 'any'}")
         if "" not in types and types:
             types = list(dict.fromkeys(types))
             found["type"] = types[0] if len(types) == 1 else types
@@ -140,9 +142,9 @@ class Schemas:
         if keyword == "format" and value == "binary" and found.get("type") == "string":
             found |= BASE64  # a model can write bytes only as text
             return
-        taken = PLAIN[keyword](value)
-        if taken is not None:
-            found[keyword] = taken
+        converted = PLAIN[keyword](value)
+        if converted is not None:
+            found[keyword] = converted
         elif keyword not in _QUIET and value is not None and value != []:
             into.notes.append(f"{path}: {keyword} {short(str(value), 80)} omitted, it is invalid")
 
@@ -151,39 +153,39 @@ class Schemas:
             if value is not None:
                 into.notes.append(f"{path}: {keyword} omitted, it is not an object")
             return
-        taken: dict[str, Any] = {}
+        converted: dict[str, Any] = {}
         for name, inner in cast(dict[str, Any], value).items():
             place = f"{path}.{keyword}.{name}"
             if keyword == "patternProperties" and not is_pattern(name):
                 into.notes.append(f"{place}: omitted, its pattern is not supported")
                 found["additionalProperties"] = True  # the names of the pattern stay allowed
             elif keyword != "properties" or not self._is_read_only(inner, place):
-                taken[name] = self._schema(inner, place, into)
-        found[keyword] = taken
+                converted[name] = self._schema(inner, place, into)
+        found[keyword] = converted
 
     def _is_read_only(self, node: Any, path: str) -> bool:
         if not isinstance(node, dict):
             return False
-        said = cast(dict[str, Any], node)
-        if "$ref" in said and said.get("readOnly") is None:
-            target, _ = self._references.target(said["$ref"], path)
-            said = cast(dict[str, Any], target) if isinstance(target, dict) else {}
-        return said.get("readOnly") is True
+        keywords = cast(dict[str, Any], node)
+        if "$ref" in keywords and keywords.get("readOnly") is None:
+            target, _ = self._references.target(keywords["$ref"], path)
+            keywords = cast(dict[str, Any], target) if isinstance(target, dict) else {}
+        return keywords.get("readOnly") is True
 
     def _take_list(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
         if not isinstance(value, list) or not value:
             into.notes.append(f"{path}: {keyword} omitted, it is not a list of schemas")
             return
-        taken = [
+        converted = [
             self._schema(inner, f"{path}.{keyword}.{index}", into) for index, inner in enumerate(cast(list[Any], value))
         ]
         keyword = "anyOf" if keyword == "oneOf" else keyword
         if keyword == "anyOf" and "anyOf" in found:
-            found.setdefault("allOf", []).append({"anyOf": taken})
+            found.setdefault("allOf", []).append({"anyOf": converted})
         elif keyword == "allOf":
-            found.setdefault("allOf", []).extend(taken)
+            found.setdefault("allOf", []).extend(converted)
         else:
-            found[keyword] = taken
+            found[keyword] = converted
 
     def _take_single(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
         if keyword == "items" and isinstance(value, list):
@@ -194,19 +196,19 @@ class Schemas:
         elif value is not None:
             into.notes.append(f"{path}: {keyword} omitted, it is not a schema")
 
-    def _take_rest(self, said: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
+    def _take_rest(self, keywords: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
         for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-            if said.get(exclusive) is True and limit in found:
+            if keywords.get(exclusive) is True and limit in found:
                 found[exclusive] = found.pop(limit)
         if "required" in found and "properties" in found:
-            read_only = cast(dict[str, Any], said["properties"]).keys() - found["properties"].keys()
+            read_only = cast(dict[str, Any], keywords["properties"]).keys() - found["properties"].keys()
             found["required"] = [name for name in found["required"] if name not in read_only]
         if "required" in found and not found["required"]:
             del found["required"]
         if "additionalProperties" in found and found["additionalProperties"] is True:
             del found["additionalProperties"]
-        if "const" in said:
-            found["const"] = said["const"]
+        if "const" in keywords:
+            found["const"] = keywords["const"]
         if "enum" in found and "type" in found:
             self._take_enum(path, found, into)
         match found.get("allOf"):
@@ -215,20 +217,20 @@ class Schemas:
                 found["$ref"] = reference
             case _:
                 pass
-        self._take_values(said, path, found, into)
+        self._take_values(keywords, path, found, into)
 
     def _take_enum(self, path: str, found: dict[str, Any], into: Fragment) -> None:
         # YAML reads `1.0` as a number and `true` as a boolean where the author meant text.
-        listed = [_as_text(value) for value in found["enum"]] if found["type"] == "string" else found["enum"]
-        listed = [value for value in listed if is_of(value, found["type"])]
-        if not listed:
+        values = [_as_text(value) for value in found["enum"]] if found["type"] == "string" else found["enum"]
+        values = [value for value in values if is_of(value, found["type"])]
+        if not values:
             into.notes.append(f"{path}: enum omitted, no value has the type {found['type']}")
             del found["enum"]
-        elif listed != found["enum"]:
-            found["enum"] = listed
+        elif values != found["enum"]:
+            found["enum"] = values
 
-    def _take_values(self, said: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
-        default = said.get("default")
+    def _take_values(self, keywords: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
+        default = keywords.get("default")
         if found.get("type") == "string":
             default = _as_text(default)
         if default is not None:
@@ -238,8 +240,8 @@ class Schemas:
             else:
                 into.notes.append(f"{path}: default {short(str(default), 80)} omitted, it does not match its schema")
         elif not found.keys() & {"enum", "const"}:
-            listed = said.get("examples")
-            examples = [said.get("example"), *(cast(list[Any], listed) if isinstance(listed, list) else [])]
+            values = keywords.get("examples")
+            examples = [keywords.get("example"), *(cast(list[Any], values) if isinstance(values, list) else [])]
             example = next((value for value in examples if isinstance(value, str | int | float) and value != ""), None)
             if example is not None and len(str(example)) <= MAX_EXAMPLE:
                 found["examples"] = [example]
@@ -287,7 +289,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 def _fits(value: Any, schema: dict[str, Any]) -> bool:
     alone = {keyword: inner for keyword, inner in schema.items() if keyword not in ("$ref", *MAPS, *LISTS, *SINGLES)}
     try:
-        return compiled(alone).is_valid(value)
+        return compile_schema(alone).is_valid(value)
     except ValueError:
         return False
 

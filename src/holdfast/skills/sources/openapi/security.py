@@ -24,21 +24,21 @@ class Security:
     def alternatives(self, operation: dict[str, Any], path: str) -> tuple[Alternatives, list[str]]:
         """Return the alternatives of an operation at `path`, and notes about those that were left out.
 
-        Raise Unusable if none is left.
+        Raise UnusablePart if none is left.
         """
-        listed: Any = operation.get("security", self._default)
-        if not isinstance(listed, list) or not listed:
+        requirements: Any = operation.get("security", self._default)
+        if not isinstance(requirements, list) or not requirements:
             return (), []
         found: list[tuple[AuthScheme, ...]] = []
-        troubles: list[UnusablePart] = []
-        for alternative in cast(list[Any], listed):
+        errors: list[UnusablePart] = []
+        for alternative in cast(list[Any], requirements):
             try:
                 found.append(self._schemes_of(alternative, path))
             except UnusablePart as error:
-                troubles.append(error)
+                errors.append(error)
         if not found:
-            raise troubles[0]
-        return tuple(dict.fromkeys(found)), [f"{error.path}: {error.reason}" for error in troubles]
+            raise errors[0]
+        return tuple(dict.fromkeys(found)), [f"{error.path}: {error.reason}" for error in errors]
 
     def _schemes_of(self, alternative: Any, path: str) -> tuple[AuthScheme, ...]:
         if not isinstance(alternative, dict):
@@ -48,8 +48,8 @@ class Security:
     def _scheme(self, name: str, path: str) -> AuthScheme:
         if name not in self._schemes:
             raise UnusablePart(f"{path}.security", f"the document has no security scheme {name!r}")
-        said, place = self._references.followed(self._schemes[name], f"{self._home}.{name}")
-        match said:
+        definition, place = self._references.follow(self._schemes[name], f"{self._home}.{name}")
+        match definition:
             case {"type": "apiKey", "in": "header" | "query" | "cookie" as kind, "name": str(parameter)}:
                 return AuthScheme(name, kind, parameter)
             case {"type": "basic"}:
@@ -61,5 +61,7 @@ class Security:
             case {"type": "oauth2" | "openIdConnect"}:
                 return AuthScheme(name, "bearer")
             case _:
-                kind = " ".join(str(said[key]) for key in ("type", "scheme") if isinstance(said.get(key), str))
+                kind = " ".join(
+                    str(definition[key]) for key in ("type", "scheme") if isinstance(definition.get(key), str)
+                )
                 raise UnusablePart(place, f"its kind of security is not supported: {kind or 'none'}")

@@ -44,7 +44,7 @@ def read_yaml(text: str) -> Any:
     """Return the value of one YAML document. An InvalidInput names the line of an error."""
     text = "".join(_CONTROL.sub(" ", piece) for piece in _pieces(text))
     if "\\u" in text:
-        text = _PAIR.sub(_paired, text)
+        text = _PAIR.sub(_join_surrogates, text)
     if "\t" in text:
         text = "".join(_TABS_ALONE.sub("", piece) for piece in _pieces(text))
     try:
@@ -57,9 +57,9 @@ def read_yaml(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = " ".join(filter(None, (error.context, error.problem)))
-        raise _broken(why, mark) from None
+        raise _yaml_error(why, mark) from None
     except yaml.YAMLError as error:
-        raise _broken(str(error).partition("\n")[0], None) from None
+        raise _yaml_error(str(error).partition("\n")[0], None) from None
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -105,7 +105,7 @@ class _Values:
         self._next()  # end of the document
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
-            raise _broken("it has more than one document", event.start_mark)
+            raise _yaml_error("it has more than one document", event.start_mark)
         return value
 
     def _value(self, event: Any, depth: int) -> Any:
@@ -114,17 +114,17 @@ class _Values:
         if kind is yaml.AliasEvent:
             return self._alias(event)
         if depth > MAX_JSON_DEPTH:
-            raise _broken(f"it is nested deeper than {MAX_JSON_DEPTH} levels", event.start_mark)
+            raise _yaml_error(f"it is nested deeper than {MAX_JSON_DEPTH} levels", event.start_mark)
         anchor = event.anchor
         if anchor is None:
-            return self._made_of(event, kind, depth)
+            return self._build(event, kind, depth)
         self._anchors[anchor] = None  # until it is complete: a value cannot contain itself
         before = self._made
-        value = self._made_of(event, kind, depth)
+        value = self._build(event, kind, depth)
         self._anchors[anchor] = _Anchor(value, self._made - before + 1)
         return value
 
-    def _made_of(self, event: Any, kind: type, depth: int) -> Any:
+    def _build(self, event: Any, kind: type, depth: int) -> Any:
         if kind is yaml.ScalarEvent:
             return self._scalar(event)
         return self._mapping(depth) if kind is yaml.MappingStartEvent else self._sequence(depth)
@@ -136,7 +136,7 @@ class _Values:
             plain = type(event) is yaml.ScalarEvent and event.implicit[0]
             key = self._text(event) if type(event) is yaml.ScalarEvent else self._value(event, depth + 1)
             if not isinstance(key, str):
-                raise _broken("a key is not a string", event.start_mark)
+                raise _yaml_error("a key is not a string", event.start_mark)
             if type(event) is yaml.ScalarEvent and event.anchor is not None:
                 self._anchors[event.anchor] = _Anchor(key, 1)
             value = self._value(self._next(), depth + 1)
@@ -158,11 +158,11 @@ class _Values:
     def _alias(self, event: Any) -> Any:
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
-            raise _broken(f"the alias *{event.anchor} has no anchor, or is inside its anchor", event.start_mark)
+            raise _yaml_error(f"the alias *{event.anchor} has no anchor, or is inside its anchor", event.start_mark)
         self._made += anchor.weight
         self._aliased += anchor.weight
         if self._aliased > MOST_ALIASED:
-            raise _broken(f"its aliases expand to more than {MOST_ALIASED} values", event.start_mark)
+            raise _yaml_error(f"its aliases expand to more than {MOST_ALIASED} values", event.start_mark)
         return anchor.value
 
     def _scalar(self, event: Any) -> Any:
@@ -181,7 +181,7 @@ class _Values:
         return event.value.replace(_TAB, "\t") if self._tabs else event.value
 
 
-def _paired(found: re.Match[str]) -> str:
+def _join_surrogates(found: re.Match[str]) -> str:
     if found[1] is None:
         return "\ufffd" if "u" in found[0] else found[0]
     return (bytes.fromhex(found[1]) + bytes.fromhex(found[2])).decode("utf-16-be")
@@ -195,7 +195,7 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _broken(why: str, mark: Any) -> InvalidInput:
+def _yaml_error(why: str, mark: Any) -> InvalidInput:
     details = {} if mark is None else {"line": mark.line + 1, "column": mark.column + 1}
     place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
     return InvalidInput("this is not YAML", why=f"{why}{place}", next="Correct the document.", **details)
