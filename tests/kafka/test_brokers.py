@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from holdfast.bus.kafka.brokers import Broker as Brokers
@@ -116,6 +117,28 @@ async def test_offsets_are_told_of_the_partitions_that_there_are(broker: Broker,
     assert ranges == dict.fromkeys(places[:2], (0, 0))
     assert ends == dict.fromkeys(places[:2], 0)
     assert nothing == {}
+
+
+@pytest.mark.req("BUS-01")
+async def test_offsets_are_asked_for_again_while_a_partition_has_no_leader(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brokers = Brokers(settings(tmp_path, url=f"kafka://{broker.address}"))
+    topic = f"t-{uuid4()}"
+    await brokers.ensure(topic, 1)
+    refusals = [KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))] * 2
+
+    class Reader(Consumer):
+        def offsets_for_times(self, *given: Any, **options: Any) -> Any:
+            if refusals:
+                raise refusals.pop()
+            return super().offsets_for_times(*given, **options)
+
+    monkeypatch.setattr("holdfast.bus.kafka.brokers.Consumer", Reader)
+    ranges = await brokers.ranges([(topic, 0)], timeout=10)
+    await brokers.close()
+
+    assert (ranges, refusals) == ({(topic, 0): (0, 0)}, [])
 
 
 @pytest.mark.req("BUS-01")

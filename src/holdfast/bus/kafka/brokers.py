@@ -35,6 +35,9 @@ TIMEOUT = 10.0  # seconds to wait for an answer of the broker
 RECENT = 60.0  # seconds for which a client's error may explain a later failure: clients do not repeat it
 
 UNKNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)  # pyright: ignore[reportPrivateUsage]
+# A partition that was just created, or whose leader changes, has no leader for a moment.
+LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+ELECTION = 0.05  # seconds before a leaderless partition is asked for again
 
 Place = tuple[str, int]  # the name of a topic on Kafka, and a partition
 
@@ -258,15 +261,20 @@ class Broker:
 
     def _list_offsets(self, wanted: Mapping[Place, int], timeout: float) -> dict[Place, int]:
         """Return the offset of each partition at a time or an end. Those without an answer are missing."""
+        deadline = time.monotonic() + timeout
         with self._reader.use() as reader:
-            queries = [TopicPartition(*place, at) for place, at in wanted.items()]
-            try:
-                found: list[TopicPartition] = reader.offsets_for_times(queries, timeout=timeout)
-            except KafkaException as error:
-                if _code(error) in UNKNOWN:
-                    return {}
-                raise
-        return {(one.topic, one.partition): one.offset for one in found if one.error is None}
+            while True:
+                queries = [TopicPartition(*place, at) for place, at in wanted.items()]
+                try:
+                    found: list[TopicPartition] = reader.offsets_for_times(queries, timeout=timeout)
+                except KafkaException as error:
+                    if _code(error) in UNKNOWN:
+                        return {}
+                    if _code(error) not in LEADERLESS or time.monotonic() + ELECTION >= deadline:
+                        raise
+                    time.sleep(ELECTION)
+                else:
+                    return {(one.topic, one.partition): one.offset for one in found if one.error is None}
 
     def _times(self, offsets: Mapping[Place, int], timeout: float) -> dict[Place, datetime]:
         deadline = time.monotonic() + timeout
