@@ -146,7 +146,8 @@ class Holder:
                 time.sleep(0.01)
             output = self._folder.log.read_bytes()[log_start:].decode(errors="replace")
             in_use = "is still in use" in output  # shared memory that children of a killed server still use
-            killed = (self._process.poll() or 0) < 0
+            # The server itself was killed, or the process in it that recovers from an earlier crash.
+            killed = (self._process.poll() or 0) < 0 or "was terminated by signal 9" in output
             if (in_use or killed) and not self._stopping.is_set() and time.monotonic() < deadline:
                 end_orphans(self._folder.cluster)
                 continue
