@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.executor import Executor
-from holdfast.execution.rest import RestRunner
+from holdfast.execution.rest import HttpRunner
 from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter, RequestTemplate
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -81,7 +81,7 @@ async def runner(url: str, *, secret: bool = False) -> AsyncGenerator[Call]:
     """Our runner."""
     made = tools(url, secret=secret)
     async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
-        rest = RestRunner(egress, secrets)
+        rest = HttpRunner(egress, secrets)
 
         async def call(method: Method) -> Any:
             return (await rest.run(made[method], ARGUMENTS[method], RUN, timeout=30)).value
@@ -94,7 +94,7 @@ async def executor(url: str) -> AsyncGenerator[Call]:
     """Our executor with our runner: limits of time and output, and the text that a model reads."""
     made = tools(url)
     async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
-        executor = Executor({"rest": RestRunner(egress, secrets)})
+        executor = Executor({"rest": HttpRunner(egress, secrets)})
 
         async def call(method: Method) -> Any:
             outcome = await executor.run(made[method], ARGUMENTS[method], RUN, timeout=30, max_output_bytes=32_000)

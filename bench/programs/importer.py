@@ -21,11 +21,11 @@ Found = tuple[list[Any], int]  # the schemas of the tools, and how many operatio
 
 def ours() -> Callable[[bytes], Found]:
     """Our importer, all operations chosen."""
-    from holdfast.skills.sources.openapi import OpenAPI
+    from holdfast.skills.sources.openapi import import_document, read_document
     from holdfast.skills.sources.source import Choice
 
     def run(data: bytes) -> Found:
-        found = OpenAPI().read(data, Choice(everything=True))
+        found = import_document(read_document(data), Choice(everything=True))
         return [tool.tool.parameters for tool in found.tools], len(found.skipped)
 
     return run

@@ -117,7 +117,9 @@ class Engine:
         self.memory = memory.memories
         self.memory_transfer = memory.transfer
 
-        skills = shared.skills.of(self.database, runs=shared.execution.runs, fetch=shared.execution.documents.fetch)
+        skills = shared.skills.of(
+            self.database, runs=shared.execution.runs, fetch=shared.execution.source_documents(self.database).fetch
+        )
         self.tools = skills.tools
         self.skills = skills.skills
         self.skill_transfer = skills.transfer

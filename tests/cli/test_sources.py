@@ -156,6 +156,15 @@ def test_an_address_is_fetched_from_where_the_command_is_called(served: Program,
     assert (missing.code, missing.error["code"]) == (6, "unavailable")
 
 
+@pytest.mark.req("MCP-11")
+def test_a_source_needs_a_document_or_the_address_of_a_service(served: Program, word: str) -> None:
+    done = served("sources", "add", word, "--json")
+    away = served("sources", "add", word, "--rpc", "http://127.0.0.1:9/rpc", "--json")
+
+    assert (done.code, "--rpc" in done.error["next"]) == (2, True)
+    assert (away.code, away.error["code"]) == (4, "forbidden")  # a private address
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -205,7 +214,7 @@ def test_what_the_command_knows_of_documents_is_so() -> None:
 
 @pytest.mark.req("EXEC-01", "EXEC-04")
 def test_every_example_of_the_pages_works(neighbour: Program, tmp_path: Path) -> None:
-    for name, languages in (("sources.md", ["sh", "python"]), ("secrets.md", ["sh"])):
+    for name, languages in (("sources.md", ["sh", "python", "sh"]), ("secrets.md", ["sh"])):
         folder = tmp_path / name
         folder.mkdir()
         page = Page(name, neighbour, folder)

@@ -13,7 +13,7 @@ from holdfast.core.config import Config, load_config
 from holdfast.engine import Engine, open_engine
 from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.outcomes import NOTHING, Outcome
-from holdfast.execution.rest import RestRunner
+from holdfast.execution.rest import HttpRunner
 from holdfast.skills.tool import Mode, Tool
 from tests.execution.backend import Keyring, Service
 from tests.execution.house import House, alone
@@ -180,7 +180,7 @@ async def acts(
 ) -> AsyncIterator[Acts]:
     """Tools of each kind, run each way; a worker has an engine of its own, as another process would."""
     mode: Mode = request.param
-    house = House(engine, rest=RestRunner(egress, Keyring()))
+    house = House(engine, rest=HttpRunner(egress, Keyring()))
     acts = FunctionActs(house, mode) if kind == "function" else RestActs(house, mode, service)
     if mode == "inline":
         yield acts
@@ -188,7 +188,7 @@ async def acts(
     for act in (*ACTS, "slow"):
         await acts.tool(act)
     async with open_engine(config=config) as other:
-        elsewhere = House(other, rest=RestRunner(egress, Keyring()))
+        elsewhere = House(other, rest=HttpRunner(egress, Keyring()))
         elsewhere.functions = house.functions
         async with elsewhere.worker():
             yield acts

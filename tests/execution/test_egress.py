@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from holdfast.core.errors import BadSetting, Forbidden, InvalidInput, LimitReached, Unavailable
 from holdfast.execution.egress import AllowedHosts, Egress, checked_url, is_private
-from holdfast.execution.rest import RestRunner
+from holdfast.execution.rest import HttpRunner
 from holdfast.skills.request import AuthScheme, Backend
 from tests.execution.backend import RUN, Keyring, Known, Service, raw_service, rest_tool
 
@@ -91,9 +91,9 @@ async def target() -> AsyncIterator[Service]:
         yield service
 
 
-def runner(egress: Egress) -> RestRunner:
+def runner(egress: Egress) -> HttpRunner:
     """A runner without secrets."""
-    return RestRunner(egress, Keyring())
+    return HttpRunner(egress, Keyring())
 
 
 async def call(egress: Egress, url: str, method: str = "GET") -> Any:
@@ -353,7 +353,7 @@ async def test_a_name_of_another_script_is_allowed_and_shown_secrets_by_the_lett
     )
 
     async with Egress(AllowedHosts.parse(["bücher.test"]), resolver=names) as egress:
-        await RestRunner(egress, secrets).run(tool, {}, RUN, timeout=5)
+        await HttpRunner(egress, secrets).run(tool, {}, RUN, timeout=5)
 
     assert target.asked[0].headers["Authorization"] == "Bearer s3cret-key"
 

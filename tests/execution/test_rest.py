@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from email import message_from_bytes
 from email.policy import HTTP
 from typing import Any
@@ -17,8 +18,9 @@ from aiohttp import web
 
 from holdfast.core.errors import Forbidden, HoldfastError, LimitReached, TimedOut, TooLarge, Unavailable
 from holdfast.execution.egress import AllowedHosts, Egress
-from holdfast.execution.rest import RestRunner
+from holdfast.execution.rest import HttpRunner
 from holdfast.execution.rest.responses import to_result
+from holdfast.execution.rest.runner import REST
 from holdfast.execution.runner import Result
 from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter
 from holdfast.skills.tool import Tool
@@ -50,17 +52,17 @@ def secrets() -> Keyring:
 
 
 @pytest.fixture
-def runner(egress: Egress, secrets: Keyring) -> RestRunner:
+def runner(egress: Egress, secrets: Keyring) -> HttpRunner:
     """A runner of small answers."""
-    return RestRunner(egress, secrets, max_response_bytes=100_000)
+    return HttpRunner(egress, secrets, max_response_bytes=100_000)
 
 
-async def call(runner: RestRunner, tool: Tool, arguments: dict[str, Any] | None = None, timeout: float = 5) -> Result:
+async def call(runner: HttpRunner, tool: Tool, arguments: dict[str, Any] | None = None, timeout: float = 5) -> Result:
     """What comes of a call."""
     return await runner.run(tool, arguments or {}, RUN, timeout=timeout)
 
 
-async def failure(runner: RestRunner, tool: Tool, timeout: float = 5) -> HoldfastError:
+async def failure(runner: HttpRunner, tool: Tool, timeout: float = 5) -> HoldfastError:
     """What a call fails by."""
     with pytest.raises(HoldfastError) as raised:
         await call(runner, tool, timeout=timeout)
@@ -68,7 +70,7 @@ async def failure(runner: RestRunner, tool: Tool, timeout: float = 5) -> Holdfas
 
 
 @pytest.mark.req("EXEC-01")
-async def test_a_call_arrives_as_its_request_says(runner: RestRunner, service: Service) -> None:
+async def test_a_call_arrives_as_its_request_says(runner: HttpRunner, service: Service) -> None:
     tool = rest_tool(
         "POST",
         f"{service.url}/orders/{{id}}",
@@ -94,7 +96,7 @@ async def test_a_call_arrives_as_its_request_says(runner: RestRunner, service: S
 
 
 @pytest.mark.req("EXEC-01")
-async def test_a_multipart_body_is_one_that_servers_read(runner: RestRunner, service: Service) -> None:
+async def test_a_multipart_body_is_one_that_servers_read(runner: HttpRunner, service: Service) -> None:
     fields = (BodyField("title", "title"), BodyField("file", "file", content_type="image/png"))
     tool = rest_tool("POST", f"{service.url}/upload", body=RequestBody("multipart/form-data", fields=fields))
 
@@ -109,7 +111,7 @@ async def test_a_multipart_body_is_one_that_servers_read(runner: RestRunner, ser
     assert file.get_payload(decode=True) == b"\x89PNG\0\r\n"
 
 
-async def test_a_large_body_is_sent_whole(runner: RestRunner, service: Service) -> None:
+async def test_a_large_body_is_sent_whole(runner: HttpRunner, service: Service) -> None:
     tool = rest_tool("POST", f"{service.url}/big", body=RequestBody("text/plain", argument="text"))
     service.will_answer("/big", text="ok")
 
@@ -119,7 +121,7 @@ async def test_a_large_body_is_sent_whole(runner: RestRunner, service: Service) 
 
 
 @pytest.mark.req("EXEC-02")
-async def test_a_refusal_is_a_failed_result_that_a_model_can_act_on(runner: RestRunner, service: Service) -> None:
+async def test_a_refusal_is_a_failed_result_that_a_model_can_act_on(runner: HttpRunner, service: Service) -> None:
     service.will_answer(
         "/", status=429, text='{"detail": "slow down"}', content_type="application/json", headers={"Retry-After": "7"}
     )
@@ -135,7 +137,7 @@ async def test_a_refusal_is_a_failed_result_that_a_model_can_act_on(runner: Rest
     }
 
 
-async def test_a_packed_answer_is_unpacked(runner: RestRunner, service: Service) -> None:
+async def test_a_packed_answer_is_unpacked(runner: HttpRunner, service: Service) -> None:
     service.will_answer(
         "/", body=gzip.compress(b'{"a": 1}'), content_type="application/json", headers={"Content-Encoding": "gzip"}
     )
@@ -144,7 +146,7 @@ async def test_a_packed_answer_is_unpacked(runner: RestRunner, service: Service)
 
 
 @pytest.mark.req("EXEC-02")
-async def test_a_huge_answer_is_left_unread_and_the_next_call_is_served(runner: RestRunner, service: Service) -> None:
+async def test_a_huge_answer_is_left_unread_and_the_next_call_is_served(runner: HttpRunner, service: Service) -> None:
     async def huge(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -182,7 +184,7 @@ async def test_a_huge_answer_is_left_unread_and_the_next_call_is_served(runner: 
     ],
 )
 async def test_what_breaks_off_or_is_no_http_is_told_as_such(
-    runner: RestRunner, pieces: list[bytes], says: str
+    runner: HttpRunner, pieces: list[bytes], says: str
 ) -> None:
     async with raw_service(*pieces) as broken:
         error = await failure(runner, rest_tool("GET", broken.url))
@@ -193,7 +195,7 @@ async def test_what_breaks_off_or_is_no_http_is_told_as_such(
 
 @pytest.mark.req("EXEC-02")
 @pytest.mark.parametrize("trickle", [b"1\r\n \r\n", b""])
-async def test_an_answer_that_never_ends_ends_with_the_time(runner: RestRunner, trickle: bytes) -> None:
+async def test_an_answer_that_never_ends_ends_with_the_time(runner: HttpRunner, trickle: bytes) -> None:
     async with raw_service(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", trickle=trickle, hang=True) as slow:
         error = await failure(runner, rest_tool("GET", slow.url), timeout=0.3)
         async with asyncio.timeout(5):
@@ -204,14 +206,14 @@ async def test_an_answer_that_never_ends_ends_with_the_time(runner: RestRunner, 
 
 
 @pytest.mark.req("EXEC-05")
-async def test_what_is_not_idempotent_and_times_out_may_have_taken_effect(runner: RestRunner) -> None:
+async def test_what_is_not_idempotent_and_times_out_may_have_taken_effect(runner: HttpRunner) -> None:
     async with raw_service(hang=True) as slow:
         error = await failure(runner, rest_tool("POST", slow.url), timeout=0.3)
 
     assert "may have taken effect" in str(error)
 
 
-async def test_the_back_end_has_a_time_of_its_own(runner: RestRunner) -> None:
+async def test_the_back_end_has_a_time_of_its_own(runner: HttpRunner) -> None:
     async with raw_service(hang=True) as slow:
         tool = rest_tool("GET", slow.url, backend=Backend(timeout=0.2))
         error = await failure(runner, tool, timeout=60)
@@ -220,7 +222,7 @@ async def test_the_back_end_has_a_time_of_its_own(runner: RestRunner) -> None:
 
 
 @pytest.mark.req("EXEC-02")
-async def test_a_cancelled_call_hangs_up(runner: RestRunner) -> None:
+async def test_a_cancelled_call_hangs_up(runner: HttpRunner) -> None:
     async with raw_service(hang=True) as slow:
         task = asyncio.create_task(call(runner, rest_tool("GET", slow.url)))
         async with asyncio.timeout(5):
@@ -233,7 +235,7 @@ async def test_a_cancelled_call_hangs_up(runner: RestRunner) -> None:
 
 
 @pytest.mark.req("EXEC-02")
-async def test_who_cannot_be_reached_was_sent_nothing(runner: RestRunner) -> None:
+async def test_who_cannot_be_reached_was_sent_nothing(runner: HttpRunner) -> None:
     async with raw_service() as gone:
         url = gone.url
 
@@ -245,7 +247,7 @@ async def test_who_cannot_be_reached_was_sent_nothing(runner: RestRunner) -> Non
     assert str(nowhere).startswith("the host no-such-host.invalid does not exist")
 
 
-async def stale(runner: RestRunner, method: str, *, idempotent: bool) -> tuple[RawService, HoldfastError | Result]:
+async def stale(runner: HttpRunner, method: str, *, idempotent: bool) -> tuple[RawService, HoldfastError | Result]:
     """A second call on a connection that its back end closes when it comes."""
     async with raw_service(HEAD + b"Content-Length: 2\r\n\r\n{}") as service:
         service.last = b""
@@ -258,7 +260,7 @@ async def stale(runner: RestRunner, method: str, *, idempotent: bool) -> tuple[R
 
 @pytest.mark.req("EXEC-05")
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE", "GET"])
-async def test_what_is_not_idempotent_is_never_sent_twice(runner: RestRunner, method: str) -> None:
+async def test_what_is_not_idempotent_is_never_sent_twice(runner: HttpRunner, method: str) -> None:
     service, error = await stale(runner, method, idempotent=False)
 
     assert service.requests == 2
@@ -268,7 +270,7 @@ async def test_what_is_not_idempotent_is_never_sent_twice(runner: RestRunner, me
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_what_is_idempotent_is_sent_again_where_a_kept_connection_was_closed(
-    runner: RestRunner, method: str
+    runner: HttpRunner, method: str
 ) -> None:
     service, result = await stale(runner, method, idempotent=True)
 
@@ -276,14 +278,14 @@ async def test_what_is_idempotent_is_sent_again_where_a_kept_connection_was_clos
     assert isinstance(result, Result)
 
 
-async def test_a_fresh_connection_that_fails_is_not_tried_again(runner: RestRunner) -> None:
+async def test_a_fresh_connection_that_fails_is_not_tried_again(runner: HttpRunner) -> None:
     async with raw_service(b"") as service:
         await failure(runner, rest_tool("GET", service.url))
 
     assert service.requests == 1
 
 
-async def test_calls_share_their_connections(runner: RestRunner) -> None:
+async def test_calls_share_their_connections(runner: HttpRunner) -> None:
     ok = HEAD + b"Content-Length: 2\r\n\r\n{}"
     async with raw_service(ok) as service:
         service.last = ok
@@ -296,7 +298,7 @@ async def test_calls_share_their_connections(runner: RestRunner) -> None:
 
 @pytest.mark.req("EXEC-04")
 async def test_a_secret_goes_to_the_back_end_and_comes_back_from_nowhere(
-    runner: RestRunner, service: Service, secrets: Keyring
+    runner: HttpRunner, service: Service, secrets: Keyring
 ) -> None:
     tool = rest_tool(
         "GET",
@@ -323,7 +325,7 @@ async def test_no_error_and_no_log_says_a_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     secret = "ann:" + KEY.replace("/", "_")
-    runner = RestRunner(egress, Keyring(key=secret))
+    runner = HttpRunner(egress, Keyring(key=secret))
     said = f"bad key {secret}: {base64.b64encode(secret.encode()).decode()}"
     service.will_answer("/no", status=403, text=said, headers={"X-Said": secret})
     service.will_answer("/away", status=302, headers={"Location": f"ftp://x.example/{secret}"})
@@ -343,7 +345,7 @@ async def test_no_error_and_no_log_says_a_secret(
 
 
 @pytest.mark.req("EXEC-04")
-async def test_a_secret_of_other_hosts_is_not_shown(runner: RestRunner, service: Service) -> None:
+async def test_a_secret_of_other_hosts_is_not_shown(runner: HttpRunner, service: Service) -> None:
     tool = rest_tool("GET", service.url, security=BEARER, backend=Backend(auth={"main": "limited"}))
 
     error = await failure(runner, tool)
@@ -354,7 +356,7 @@ async def test_a_secret_of_other_hosts_is_not_shown(runner: RestRunner, service:
 
 
 @pytest.mark.req("EXEC-04")
-async def test_a_secret_that_is_not_there_is_named(runner: RestRunner, service: Service) -> None:
+async def test_a_secret_that_is_not_there_is_named(runner: HttpRunner, service: Service) -> None:
     tool = rest_tool("GET", service.url, security=BEARER, backend=Backend(auth={"main": "gone"}))
 
     assert "`holdfast secrets set gone`" in str(await failure(runner, tool))
@@ -363,7 +365,7 @@ async def test_a_secret_that_is_not_there_is_named(runner: RestRunner, service: 
 
 @pytest.mark.req("EXEC-04")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_within_an_origin_keeps_who_calls(runner: RestRunner, service: Service, status: int) -> None:
+async def test_a_redirect_within_an_origin_keeps_who_calls(runner: HttpRunner, service: Service, status: int) -> None:
     service.will_answer("/old", status=status, headers={"Location": "/new?a=%2F#part"})
     tool = rest_tool("GET", f"{service.url}/old", security=BEARER, backend=Backend(auth={"main": "key"}))
 
@@ -376,7 +378,7 @@ async def test_a_redirect_within_an_origin_keeps_who_calls(runner: RestRunner, s
 @pytest.mark.req("EXEC-04")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_to_another_origin_leaves_who_calls_behind(
-    runner: RestRunner, service: Service, status: int
+    runner: HttpRunner, service: Service, status: int
 ) -> None:
     async with Service().serving() as other:
         service.will_answer("/", status=status, headers={"Location": f"{other.url}/there"})
@@ -397,7 +399,7 @@ async def test_a_redirect_to_another_origin_leaves_who_calls_behind(
 
 @pytest.mark.req("EXEC-05")
 async def test_what_changes_something_is_sent_on_with_its_body_within_its_origin_alone(
-    runner: RestRunner, service: Service
+    runner: HttpRunner, service: Service
 ) -> None:
     async with Service().serving() as other:
         service.will_answer("/moved", status=308, headers={"Location": "/here"})
@@ -419,7 +421,7 @@ async def test_what_changes_something_is_sent_on_with_its_body_within_its_origin
         assert len(service.asked) == 5
 
 
-async def test_redirects_without_end_end(runner: RestRunner, service: Service) -> None:
+async def test_redirects_without_end_end(runner: HttpRunner, service: Service) -> None:
     service.will_answer("/round", status=302, headers={"Location": "/round"})
 
     error = await failure(runner, rest_tool("GET", f"{service.url}/round"))
@@ -428,7 +430,7 @@ async def test_redirects_without_end_end(runner: RestRunner, service: Service) -
     assert len(service.asked) == 6
 
 
-async def test_a_redirect_to_nowhere_is_told(runner: RestRunner, service: Service) -> None:
+async def test_a_redirect_to_nowhere_is_told(runner: HttpRunner, service: Service) -> None:
     for number, location in enumerate(["http://[::1", "file:///etc/passwd", "http://u:p@127.0.0.1/"]):
         service.will_answer(f"/{number}", status=302, headers={"Location": location})
         assert "to a URL that cannot be called" in str(
@@ -437,7 +439,7 @@ async def test_a_redirect_to_nowhere_is_told(runner: RestRunner, service: Servic
 
 
 @pytest.mark.req("EXEC-02")
-async def test_many_calls_at_once_are_all_served(runner: RestRunner, service: Service) -> None:
+async def test_many_calls_at_once_are_all_served(runner: HttpRunner, service: Service) -> None:
     tool = rest_tool("GET", f"{service.url}/{{n}}")
 
     results = await asyncio.gather(*(call(runner, tool, {"n": number}) for number in range(200)))
@@ -464,7 +466,7 @@ async def echoing(before: bytes) -> AsyncGenerator[str]:
 @pytest.mark.parametrize("status", [b"", b"HTTP/1.1 200 ", b"HTTP/1.1 200 OK\r\nA: b\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
 async def test_no_part_of_a_secret_is_in_an_error_wherever_that_is_cut(egress: Egress, status: bytes) -> None:
     key = "zyxwvutsrqponmlkjihgfedcba987654"
-    runner = RestRunner(egress, Keyring(key=key))
+    runner = HttpRunner(egress, Keyring(key=key))
     security, backend = ((AuthScheme("main", "query", "k"),),), Backend(auth={"main": "key"})
     told = ""
 
@@ -485,7 +487,7 @@ async def test_a_secret_is_struck_out_of_the_type_of_an_answer_and_of_where_it_i
     service.will_answer("/type", body=b"\0\1\xff", headers={"Content-Type": f"application/{KEY.replace('/', '_')}"})
     service.will_answer("/long", status=302, headers={"Location": "/" + "x" * 1985 + KEY})
     service.will_answer("/wait", status=503, headers={"Retry-After": "x" * 50 + KEY})
-    runner = RestRunner(egress, Keyring(key=KEY, safe=KEY.replace("/", "_")))
+    runner = HttpRunner(egress, Keyring(key=KEY, safe=KEY.replace("/", "_")))
 
     kind, where, wait = [
         str(
@@ -505,7 +507,7 @@ async def test_a_secret_is_struck_out_of_the_type_of_an_answer_and_of_where_it_i
 async def test_a_secret_that_ends_with_a_line_is_struck_out(egress: Egress, service: Service) -> None:
     tool = rest_tool("GET", service.url, security=BEARER, backend=Backend(auth={"main": "key"}))
 
-    result = await call(RestRunner(egress, Keyring(key=f"{KEY}\n")), tool)
+    result = await call(HttpRunner(egress, Keyring(key=f"{KEY}\n")), tool)
 
     assert service.asked[0].headers["Authorization"] == f"Bearer {KEY}"
     assert result.value["headers"]["authorization"] == "Bearer [secret]"
@@ -513,12 +515,12 @@ async def test_a_secret_that_ends_with_a_line_is_struck_out(egress: Egress, serv
 
 @pytest.mark.req("EXEC-04")
 async def test_an_error_that_nobody_expects_is_told_by_its_kind_alone(
-    runner: RestRunner, service: Service, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    egress: Egress, secrets: Keyring, service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object, **__: object) -> Result:
         raise LookupError(f"no {KEY}")
 
-    monkeypatch.setattr("holdfast.execution.rest.runner.to_result", fail)
+    runner = HttpRunner(egress, secrets, dialect=replace(REST, read=fail))
 
     error = await failure(
         runner, rest_tool("POST", service.url, security=BEARER, backend=Backend(auth={"main": "key"}))
@@ -530,18 +532,15 @@ async def test_an_error_that_nobody_expects_is_told_by_its_kind_alone(
 
 
 @pytest.mark.req("EXEC-02")
-async def test_a_large_answer_is_read_beside_the_loop(
-    egress: Egress, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_large_answer_is_read_beside_the_loop(egress: Egress, service: Service) -> None:
     read_by: list[bool] = []
 
     def note(*given: Any, **options: Any) -> Result:
         read_by.append(threading.current_thread() is threading.main_thread())
         return to_result(*given, **options)
 
-    monkeypatch.setattr("holdfast.execution.rest.runner.to_result", note)
     service.will_answer("/large", text=json.dumps(["x"] * 100_000), content_type="application/json")
-    runner = RestRunner(egress, Keyring())
+    runner = HttpRunner(egress, Keyring(), dialect=replace(REST, read=note))
 
     await call(runner, rest_tool("GET", service.url))
     result = await call(runner, rest_tool("GET", f"{service.url}/large"))

@@ -710,6 +710,7 @@ export type NewRecord = {
 
 export type NewSource = {
   readonly name: string;
+  readonly kind?: "jsonrpc" | "openapi" | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly choice?: Chosen;
@@ -950,6 +951,7 @@ export type RequestTemplate = {
   readonly security?: ReadonlyArray<ReadonlyArray<AuthScheme>>;
   readonly headers?: Record<string, string>;
   readonly accept?: string;
+  readonly rpc?: RpcMethod | null;
 };
 
 export type RequestedApproval = {
@@ -960,6 +962,11 @@ export type RequestedApproval = {
   readonly comment: string | null;
   readonly used?: boolean;
   readonly id?: string;
+};
+
+export type RpcMethod = {
+  readonly name: string;
+  readonly positions?: ReadonlyArray<string>;
 };
 
 export type RunExecution = {
@@ -1170,7 +1177,7 @@ export type SourceDetails = {
 export type SourceEntry = {
   readonly id: string;
   readonly name: string;
-  readonly kind: "openapi";
+  readonly kind: "jsonrpc" | "openapi";
   readonly location: string;
   readonly title: string;
   readonly label: string;
@@ -1302,7 +1309,7 @@ export type ToolCall = {
 export type ToolChange = {
   readonly description: string;
   readonly parameters: Record<string, unknown>;
-  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "mcp_server" | "python" | "rest";
+  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "jsonrpc" | "mcp_server" | "python" | "rest";
   readonly access?: "execute" | "read" | "write";
   readonly mode?: "event" | "inline" | null;
   readonly idempotent?: boolean;
@@ -1332,7 +1339,7 @@ export type ToolDetail = {
   readonly name: string;
   readonly description: string;
   readonly parameters: Record<string, unknown>;
-  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "mcp_server" | "python" | "rest";
+  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "jsonrpc" | "mcp_server" | "python" | "rest";
   readonly access: "execute" | "read" | "write";
   readonly mode: "event" | "inline" | null;
   readonly idempotent: boolean;
@@ -1387,7 +1394,7 @@ export type ToolPermissions = {
 export type ToolSummary = {
   readonly name: string;
   readonly description: string;
-  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "mcp_server" | "python" | "rest";
+  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "jsonrpc" | "mcp_server" | "python" | "rest";
   readonly access: "execute" | "read" | "write";
   readonly source: string | null;
   readonly active: boolean;
@@ -1545,7 +1552,7 @@ export interface Operations {
   "POST /api/sources/{name}/reload": { path: { name: string }; query: {}; body: Reloading; answer: SourceReport };
   "GET /api/tenants": { path: {}; query: {}; body: undefined; answer: TenantList };
   "POST /api/tenants": { path: {}; query: {}; body: NewTenant; answer: Tenant };
-  "GET /api/tools": { path: {}; query: { query?: string | null; source?: string | null; kind?: "bash" | "function" | "graphql" | "java" | "javascript" | "mcp_server" | "python" | "rest" | null; limit?: number | null; after?: string | null }; body: undefined; answer: ToolPage };
+  "GET /api/tools": { path: {}; query: { query?: string | null; source?: string | null; kind?: "bash" | "function" | "graphql" | "java" | "javascript" | "jsonrpc" | "mcp_server" | "python" | "rest" | null; limit?: number | null; after?: string | null }; body: undefined; answer: ToolPage };
   "DELETE /api/tools/{name}": { path: { name: string }; query: { version?: number | null }; body: undefined; answer: undefined };
   "GET /api/tools/{name}": { path: { name: string }; query: {}; body: undefined; answer: ToolDetail };
   "PUT /api/tools/{name}": { path: { name: string }; query: {}; body: ToolChange; answer: ToolDetail };

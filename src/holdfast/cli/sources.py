@@ -27,6 +27,7 @@ derive(app, "ls", "list_sources", table(COLUMNS))
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Location = Annotated[str, typer.Argument(metavar="LOCATION", help="File, - for stdin, or http(s) URL.")]
+NewLocation = Annotated[str | None, typer.Argument(metavar="[LOCATION]", help="File, - for stdin, or http(s) URL.")]
 Elsewhere = Annotated[
     str | None, typer.Argument(metavar="[LOCATION]", help="File, - for stdin, or http(s) URL. [default: as before]")
 ]
@@ -60,13 +61,18 @@ Accept = Annotated[
     typer.Option("--accept-address", help="Accept another address of the service, to which secrets are then sent."),
 ]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Timeout of a call.", min=0.1)]
+Rpc = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Address of a JSON-RPC service. Without LOCATION, it is asked for its methods."),
+]
 
 
 @command(app)
 async def add(
     invocation: Invocation,
     name: Name,
-    location: Location,
+    location: NewLocation = None,
+    rpc: Rpc = None,
     all: All = False,
     operation: Operation = None,
     tag: Tag = None,
@@ -78,26 +84,33 @@ async def add(
 ) -> None:
     """Import operations of a document as tools.
 
-    These are the operations that the document marks `x-ai-enabled`, and those that you select.
+    These are the operations that the document marks `x-ai-enabled`, and those that you select. A document describes a
+    REST service (OpenAPI, Swagger) or a JSON-RPC service (OpenRPC).
 
     \b
     holdfast sources add shop shop.yaml --tag orders --auth key=shop-key
     holdfast sources add shop https://shop.example.com/openapi.json --all
+    holdfast sources add market --rpc https://market.example.com/rpc --all
     """
-    wanted = {
+    if location is None and rpc is None:
+        raise InvalidInput("there is no document", next="Pass a file or URL, or the address of a service with --rpc.")
+    wanted: dict[str, Any] = {
         "name": name,
+        "kind": None if rpc is None else "jsonrpc",
         "choice": choice_of(all=all, operations=operation, tags=tag, paths=path) or {},
-        "base_url": base_url,
+        "base_url": base_url or rpc,
         "auth": pairs("--auth", auth, "=", "SCHEME=SECRET"),
         "headers": pairs("--header", header, ":", "NAME: VALUE"),
         "timeout": timeout,
     }
-    with invocation.output.progress() as progress:
-        document = read_document(location, progress)
+    document = None
+    if location is not None:
+        with invocation.output.progress() as progress:
+            document = read_document(location, progress)
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
-            progress(f"importing {len(document):,} characters")
-            report = await api.call("add_source", **wanted, document=document, url=_url(location))
+            progress("asking the service" if document is None else f"importing {len(document):,} characters")
+            report = await api.call("add_source", **wanted, document=document, url=_url(location) or rpc)
     _report_import(invocation, report)
 
 
@@ -154,7 +167,7 @@ async def change(
             "url": _url(location),
             "accept_address": accept_address,
         }
-        if location is not None or (old["location"] and (choice or base_url)):
+        if location is not None or (old["location"] and (choice or base_url) and not _is_asked(old)):
             with invocation.output.progress() as progress:
                 wanted["document"] = read_document(location or old["location"], progress)
         report = await api.call("change_source", name=name, **wanted)
@@ -172,8 +185,8 @@ async def reload(
     """Import the document of a source again and report the changes."""
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
-            document = read_document(location or await _known_location(api, name), progress)
-            progress(f"importing {len(document):,} characters")
+            document = await _document_to_reload(api, name, location, progress)
+            progress("asking the service" if document is None else f"importing {len(document):,} characters")
             body = {"document": document, "url": _url(location), "dry_run": dry_run, "accept_address": accept_address}
             report = await api.call("reload_source", name=name, **body)
     _report_import(invocation, report)
@@ -257,14 +270,24 @@ def format_source(source: Mapping[str, Any]) -> str:
     return printable("\n".join(lines))
 
 
-async def _known_location(api: Api, name: str) -> str:
+async def _document_to_reload(api: Api, name: str, location: str | None, progress: Progress) -> str | None:
+    """Return the document of a source, or None if the server asks a service for it."""
+    if location is not None:
+        return read_document(location, progress)
     source = (await api.call("get_source", name=name))["source"]
+    if _is_asked(source):
+        return None
     if not source["location"]:
         next = f"Name it: `holdfast sources reload {name} FILE`."
         raise InvalidInput(
             f"the location of the document of {name} is not known", why="it came from a file or stdin", next=next
         )
-    return source["location"]
+    return read_document(source["location"], progress)
+
+
+def _is_asked(source: Mapping[str, Any]) -> bool:
+    """Whether the document of a source comes from the service itself."""
+    return source["kind"] == "jsonrpc" and bool(source["location"])
 
 
 def _url(location: str | None) -> str | None:

@@ -20,8 +20,10 @@ from holdfast.execution.executor import Executor
 from holdfast.execution.function_runner import FunctionRunner
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
-from holdfast.execution.rest.runner import RestRunner
+from holdfast.execution.rest.jsonrpc import JSON_RPC
+from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
 from holdfast.execution.secrets import Secrets
+from holdfast.execution.source_documents import SourceDocuments
 from holdfast.execution.sweeper import ExecutionSweeper
 from holdfast.execution.usage import ToolUsage
 from holdfast.execution.worker_runner import WorkerRunner
@@ -96,21 +98,29 @@ class SharedExecution:
 
     def runs(self, kind: Kind) -> bool:
         """Whether tools of a kind run in this process."""
-        return kind in ("function", "rest")
+        return kind in ("function", "rest", "jsonrpc")
+
+    def source_documents(self, database: Database) -> SourceDocuments:
+        """Return what fetches the documents of a tenant's sources."""
+        return SourceDocuments(self.documents, self._http(Secrets(database, self.sealing), JSON_RPC))
+
+    def _http(self, secrets: Secrets, dialect: Dialect) -> HttpRunner:
+        most = self.settings.max_response_bytes
+        return HttpRunner(self.egress, secrets.values, dialect=dialect, max_response_bytes=most)
 
     def of(self, database: Database, *, tools: Tools, bus: TenantBus, background: Background) -> TenantExecution:
         """Return the part of a tenant."""
-        most = self.settings.max_response_bytes
         secrets = Secrets(database, self.sealing)
         executor = Executor(
             {
                 "function": self.functions,
-                "rest": RestRunner(self.egress, secrets.values, max_response_bytes=most),
+                "rest": self._http(secrets, REST),
+                "jsonrpc": self._http(secrets, JSON_RPC),
             },
             admission=Admission(database, tools, self.usage),
             events=WorkerRunner(bus.commands, Outputs(database)),
             presence=ToolPresence(database),
-            max_whole_bytes=most,
+            max_whole_bytes=self.settings.max_response_bytes,
             places=self.tool_calls,
         )
         executions = Executions(

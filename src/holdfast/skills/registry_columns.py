@@ -34,6 +34,7 @@ TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"  # accepted by the APIs of all models
 _TOOL_NAME = re.compile(TOOL_NAME)
 REFERENCE = r"[^\s:]+:[^\s:]+"
 _REFERENCE = re.compile(REFERENCE)
+REQUESTED = ("rest", "graphql", "jsonrpc")  # kinds of tools that send HTTP requests
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
 _PARAMETER = tuple(field.name for field in fields(ParameterRow))
 _SCRIPTS = ("python", "javascript", "bash")
@@ -142,7 +143,7 @@ def _find_error(tool: Tool) -> tuple[str, str] | None:
     for field in ("idempotent", "approve"):
         if not isinstance(getattr(tool, field), bool):
             return f"`{field}` is not a boolean", "Use true or false."
-    return _request_error(tool) if tool.kind in ("rest", "graphql") else _reference_error(tool)
+    return _request_error(tool) if tool.kind in REQUESTED else _reference_error(tool)
 
 
 def _request_error(tool: Tool) -> tuple[str, str] | None:
@@ -153,6 +154,8 @@ def _request_error(tool: Tool) -> tuple[str, str] | None:
         return f"the HTTP method {request.method!r:.100} is unknown", f"Use one of {', '.join(METHODS)}."
     if len(store(request.url)) > 1024:
         return "its endpoint has more than 1024 characters", "Shorten it, and make its variable parts arguments."
+    if tool.kind == "jsonrpc" and (request.rpc is None or not request.rpc.name):
+        return "a jsonrpc tool requires a method of the service", "Pass it as `rpc` in its request."
     if tool.backend is None and not _is_web_address(request.url):
         return f"its endpoint {request.url!r:.200} is not an HTTP URL", "Begin it with https:// or http://."
     return None

@@ -60,11 +60,18 @@ class AuthScheme(Struct, frozen=True):
     parameter: str = ""
 
 
+class RpcMethod(Struct, frozen=True):
+    """A JSON-RPC method. Its params are sent by name, or by position in the order of `positions`, if there are any."""
+
+    name: str
+    positions: tuple[str, ...] = ()
+
+
 class RequestTemplate(Struct, frozen=True):
     """A call as an HTTP request. `url` is absolute or a path below the back end's base URL, with `{name}` parameters.
 
     `security` lists alternatives, of which one is sent completely; an empty one means that no credentials are needed.
-    `headers` are sent unchanged, except for `{{secret:NAME}}` in them.
+    `headers` are sent unchanged, except for `{{secret:NAME}}` in them. `rpc` is the method that a JSON-RPC tool calls.
     """
 
     method: str
@@ -74,6 +81,7 @@ class RequestTemplate(Struct, frozen=True):
     security: tuple[tuple[AuthScheme, ...], ...] = ()
     headers: dict[str, str] = {}
     accept: str = "application/json, text/*;q=0.9, */*;q=0.5"
+    rpc: RpcMethod | None = None
 
 
 class Backend(Struct, frozen=True):

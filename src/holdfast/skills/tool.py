@@ -12,7 +12,7 @@ from holdfast.skills.request import Backend, RequestTemplate
 if TYPE_CHECKING:
     from holdfast.skills.function_tools import Function
 
-Kind = Literal["function", "rest", "graphql", "mcp_server", "python", "javascript", "bash", "java"]
+Kind = Literal["function", "rest", "graphql", "jsonrpc", "mcp_server", "python", "javascript", "bash", "java"]
 Access = Literal["read", "write", "execute"]
 Mode = Literal["inline", "event"]
 Origin = Literal["code", "db", "source"]

@@ -19,6 +19,7 @@ from holdfast.skills.permissions import check_permissions, refusal_reason
 from holdfast.skills.registry_columns import (
     MAX_BY,
     MAX_LABEL,
+    REQUESTED,
     check_text,
     check_tool,
     imported_item,
@@ -95,9 +96,9 @@ class Tools:
     ) -> ToolEntry:
         """Create or change a tool. `version` is its expected version; None: it must not exist yet.
 
-        `endpoint` and `method`, or the whole `request`, are for a `rest` or `graphql` tool. `reference` is a `function`
-        as module:name, or a `java` class. `script` is the text of a script, `server` the name of an `mcp_server`,
-        `service` the JSON-RPC method. Omitted fields are unchanged, except a script.
+        `endpoint` and `method`, or the whole `request`, are for a `rest`, `graphql` or `jsonrpc` tool. `reference` is a
+        `function` as module:name, or a `java` class. `script` is the text of a script, `server` the name of an
+        `mcp_server`, `service` the JSON-RPC method. Omitted fields are unchanged, except a script.
         """
         entry = None if version is None else await self.get(name)
         before = Tool(name, "", {}) if entry is None else entry.tool
@@ -108,8 +109,8 @@ class Tools:
                 if kind == "mcp_server"
                 else (reference or before.reference, server)
             )
-        if kind in ("rest", "graphql"):
-            request = _request(request, method or ("POST" if kind == "graphql" else ""), endpoint or "")
+        if kind in REQUESTED:
+            request = _request(request, method or ("" if kind == "rest" else "POST"), endpoint or "")
         runs = server if kind == "mcp_server" else script if kind in ("python", "javascript", "bash") else reference
         tool = Tool(
             name,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.sources.openapi import OpenAPI, read_document
+from holdfast.skills.sources.openapi import import_document, read_document
 from holdfast.skills.sources.openapi.yaml_reader import MOST_ALIASED, read_yaml
 from holdfast.skills.sources.source import Choice
 
@@ -146,10 +146,10 @@ def test_what_a_database_cannot_hold_is_replaced() -> None:
 
 
 def test_a_source_reads_bytes_and_gives_tools() -> None:
-    source = OpenAPI()
     data = b"openapi: 3.0.0\ninfo: {title: Pets, version: '2'}\npaths:\n  /pets: {get: {}}\n"
 
-    found = source.read(data, Choice(everything=True), location="https://pets.example/openapi.yaml")
+    document = read_document(data, location="https://pets.example/openapi.yaml")
+    found = import_document(document, Choice(everything=True))
 
     assert (found.title, found.version) == ("Pets", "2")
     assert [tool.tool.name for tool in found.tools] == ["get_pets"]

@@ -12,9 +12,10 @@ from holdfast.execution.documents import Documents
 from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.secrets import Secrets
 from holdfast.skills.history import ChangeHistory
+from holdfast.skills.request import Backend
 from holdfast.skills.skills import Skills
-from holdfast.skills.sources.source import Choice
-from holdfast.skills.sources.sources import MAX_DOCUMENT_BYTES, Sources
+from holdfast.skills.sources.source import Choice, SourceKind
+from holdfast.skills.sources.sources import MAX_DOCUMENT_BYTES, Fetch, Sources
 from holdfast.skills.tools import Tools
 from tests.execution.backend import Service
 
@@ -46,6 +47,15 @@ ORDERS = {
 }
 
 
+def fetching(documents: Documents) -> Fetch:
+    """Fetch documents of any kind as files."""
+
+    async def fetch(kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
+        return await documents.fetch(location, limit)
+
+    return fetch
+
+
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:
     """A service with documents; it is on this machine."""
@@ -63,7 +73,7 @@ async def egress(service: Service) -> AsyncIterator[Egress]:
 @pytest.fixture
 def sources(words_only: Engine, tools: Tools, egress: Egress) -> Sources:
     """The sources of the tenant `default`."""
-    return Sources(words_only.database, tools, Documents(egress).fetch)
+    return Sources(words_only.database, tools, fetching(Documents(egress)))
 
 
 async def test_what_a_document_marks_becomes_tools_and_what_it_does_not_is_told(sources: Sources, tools: Tools) -> None:
@@ -237,7 +247,7 @@ async def test_a_document_is_not_fetched_from_a_private_address_nor_by_a_redirec
 
     async with Egress() as closed, Egress(AllowedHosts.parse([f"127.0.0.1:{service.port}"])) as half_open:
         for egress, path in ((closed, "/api.json"), (half_open, "/moved")):
-            sources = Sources(words_only.database, tools, Documents(egress).fetch)
+            sources = Sources(words_only.database, tools, fetching(Documents(egress)))
             with pytest.raises(Forbidden) as told:
                 await sources.add("shop", url=service.url + path)
             refused.append(told.value)
@@ -268,7 +278,7 @@ async def test_a_document_that_never_ends_is_left_unread(
 
     with pytest.raises(TooLarge, match="more than 999 bytes"):
         await documents.fetch(f"{service.url}/api.json", 999)
-    sources = Sources(words_only.database, tools, documents.fetch)
+    sources = Sources(words_only.database, tools, fetching(documents))
     with pytest.raises(TooLarge):
         await sources.add("shop", document=b" " * (MAX_DOCUMENT_BYTES + 1))
 
@@ -453,7 +463,7 @@ async def test_the_loop_goes_on_while_a_large_document_is_imported(sources: Sour
 
 
 async def test_other_tenants_have_sources_of_their_own(sources: Sources, acme: Engine, egress: Egress) -> None:
-    theirs = Sources(acme.database, Tools(acme.database), Documents(egress).fetch)
+    theirs = Sources(acme.database, Tools(acme.database), fetching(Documents(egress)))
     await sources.add("shop", document=document(ORDERS))
 
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""The runner of tools that call HTTP back ends."""
+"""The runner of tools that call HTTP back ends: REST services, and others that `Dialect` describes."""
 
 import asyncio
 import io
@@ -53,6 +53,25 @@ class HostSecret(Protocol):
 Secrets = Callable[[Collection[str]], Awaitable[Mapping[str, HostSecret]]]
 
 
+class ReadAnswer(Protocol):
+    """Converts an answer to a result."""
+
+    def __call__(
+        self, status: int, headers: Mapping[str, str], body: bytes, *, method: str, idempotent: bool
+    ) -> Result: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How calls of one kind of tool become HTTP requests, and answers become results."""
+
+    build: Callable[[Tool, Mapping[str, Any], Mapping[str, str]], WireRequest]
+    read: ReadAnswer
+
+
+REST = Dialect(wire_request, to_result)
+
+
 @dataclass(slots=True)
 class _Call:
     """A call in progress: the tool, the redaction of its secrets, and the current hop."""
@@ -62,13 +81,21 @@ class _Call:
     hop: Hop | None = None
 
 
-class RestRunner:
+class HttpRunner:
     """Calls back ends. Each call is one request, which is retried only if the tool is idempotent.
 
     Secrets are fetched for each call, and redacted from its result and its errors.
     """
 
-    def __init__(self, egress: Egress, secrets: Secrets, *, max_response_bytes: int = MAX_RESPONSE_BYTES) -> None:
+    def __init__(
+        self,
+        egress: Egress,
+        secrets: Secrets,
+        *,
+        dialect: Dialect = REST,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
+        self._dialect = dialect
         self._egress = egress
         self._secrets = secrets
         self._limit = max_response_bytes
@@ -81,7 +108,7 @@ class RestRunner:
         secrets = await self._values(tool, names) if names else {}
         call = _Call(tool, Redaction(secrets.values()))
         try:
-            return await self._within(timeout, wire_request(tool, arguments, secrets), call)
+            return await self._within(timeout, self._dialect.build(tool, arguments, secrets), call)
         except HoldfastError as error:
             raise _redact_error(error, call.redaction) from None
         except Exception as error:  # noqa: BLE001 - its message may contain a secret
@@ -164,7 +191,7 @@ class RestRunner:
             raise
 
         def convert() -> Result:
-            result = to_result(
+            result = self._dialect.read(
                 response.status, response.headers, body, method=request.method, idempotent=call.tool.idempotent
             )
             return _redact_result(result, call.redaction)

@@ -1,4 +1,4 @@
-"""Sources: documents of REST services, whose operations become tools. Needs the scope `admin`."""
+"""Sources: documents of REST and JSON-RPC services, whose operations become tools. Needs the scope `admin`."""
 
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ from holdfast.server.fields import (
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
 from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY
-from holdfast.skills.sources.source import Choice
+from holdfast.skills.sources.source import Choice, SourceKind
 
 operations = ApiOperations("sources")
 
@@ -59,10 +59,13 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A source to add: a `document` as text, in JSON or YAML, or a `url` to fetch it from.
 
-    With both, `url` says where the document comes from. `auth` names the secret of each security scheme.
+    With both, `url` says where the document comes from. `auth` names the secret of each security scheme. `kind`: what
+    the document describes; by default, the document says so. With the kind `jsonrpc` and without a document, the
+    service at `url` is asked for it (`rpc.discover`).
     """
 
     name: SourceName
+    kind: SourceKind | None = None
     document: Text | None = None
     url: WebAddress | None = None
     choice: Chosen = Chosen()

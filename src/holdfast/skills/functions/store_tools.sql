@@ -12,7 +12,7 @@ grant execute on function holdfast.led_name to holdfast_app;
 -- Stores the current tools of a source, by operation. An existing tool keeps its name. A new one gets the wanted name or, if that is taken, the name
 -- with the source's name as prefix, or with that and a hash of the operation. A tool that the source no longer has is deleted. It is only deactivated
 -- if a skill has it, an agent names it, or an administrator has set its permissions or deactivated it; if its operation comes back, it returns to its
--- former state. Returns the `change` of each tool: added, changed, same, removed or deactivated.
+-- former state. A method of a service that another tool has stays with that tool. Returns the `change` of each tool: added, changed, same, removed or deactivated.
 create or replace function holdfast.store_tools(
   tenant uuid, source uuid, operations text[], wanted text[], items jsonb[], person text
 ) returns table (name text, operation text, change text) language plpgsql as $$
@@ -48,7 +48,10 @@ begin
     perform holdfast.write_tools(tenant, kept, array_fill('{"active": false, "gone": true}'::jsonb, array[cardinality(kept)]), person);
   end if;
   select array_agg(coalesce(t.tool_id, holdfast.uuid7()) order by g.place), array_agg(t.name::text order by g.place),
-    array_agg(g.item || case when t.gone then '{"active": true, "gone": false}'::jsonb else '{}' end order by g.place)
+    array_agg(g.item || case when t.gone then '{"active": true, "gone": false}'::jsonb else '{}' end || case when exists (
+      select from public.tool_t o
+      where o.host_id = tenant and o.service = g.item ->> 'service' and (o.source_id, o.operation) is distinct from (source, g.operation)
+    ) then '{"service": null}'::jsonb else '{}' end order by g.place)
   into ids, names, items
   from unnest(operations, items) with ordinality g (operation, item, place)
     left join public.tool_t t on t.host_id = tenant and t.source_id = source and t.operation = g.operation;

@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
 from holdfast.skills.request import Backend
-from holdfast.skills.sources.source import Choice, Skipped
+from holdfast.skills.sources.source import Choice, Skipped, SourceKind
 from holdfast.skills.tool import Access
-
-SourceKind = Literal["openapi"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.skills.tool import Tool
+
+SourceKind = Literal["openapi", "jsonrpc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,18 +17,18 @@ from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.registry_columns import check_tool
 from holdfast.skills.request import AuthScheme, Backend
-from holdfast.skills.sources.openapi import OpenAPI
+from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
 from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, settings_of
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
+from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, SourceKind
 from holdfast.skills.tools import Diff, Tools, author_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
 MOST_ABANDONED = 4  # running imports whose callers gave up
 MAX_TITLE = 500  # characters
 
-# Returns the content of a web address. Raises TooLarge if it has more bytes than given.
-Fetch = Callable[[str, int], Awaitable[bytes]]
+# Returns the document of a back end of a kind (None: of any kind) at an address. Raises TooLarge above some bytes.
+Fetch = Callable[[SourceKind | None, str, Backend, int], Awaitable[bytes]]
 Security = tuple[tuple[AuthScheme, ...], ...]
 
 # Words for the columns of a tool that a document changes. Other columns keep their names.
@@ -53,6 +53,7 @@ sql = statements(__name__)
 class _Reading:
     """A parsed document, and what is stored of it besides its tools."""
 
+    kind: SourceKind
     imported: ImportedDocument
     location: str
     hash: bytes
@@ -62,6 +63,7 @@ class _Reading:
         skipped = [[each.operation, each.path, each.reason, each.chosen] for each in imported.skipped]
         notes = {each.operation: list(each.notes) for each in imported.tools if each.notes}
         return {
+            "kind": self.kind,
             "location": self.location,
             "title": imported.title[:MAX_TITLE],
             "document_hash": f"\\x{self.hash.hex()}",
@@ -89,6 +91,7 @@ class Sources:
         self,
         name: str,
         *,
+        kind: SourceKind | None = None,
         document: bytes | None = None,
         url: str | None = None,
         choice: Choice | None = None,
@@ -100,6 +103,8 @@ class Sources:
     ) -> SourceReport:
         """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
 
+        `kind`: what the document describes; None: as the document itself says. Without a document, a JSON-RPC service
+        at `url` is asked for its methods (`rpc.discover`), unless `base_url` names another address of the service.
         `auth` maps the security schemes of the document to names of secrets. `{{secret:NAME}}` in `headers` stands for
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers.
         """
@@ -107,7 +112,7 @@ class Sources:
         settings = check_settings(name, SourceSettings(choice or Choice(), backend))
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _name_taken_error(name)
-        reading = await self._read(name, settings, document, url or "")
+        reading = await self._read(name, kind, settings, document, url or "")
         if not reading.imported.tools:
             raise _no_tools_error(name, reading.imported)
         return await self._store(name, settings, reading, None, by=by)
@@ -130,7 +135,7 @@ class Sources:
         """
         row = await self._row(name, version)
         settings = settings_of(row["settings"])
-        reading = await self._read(name, settings, document, url or row["location"])
+        reading = await self._read(name, row["kind"], settings, document, url or row["location"])
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
         return await self._store(name, settings, reading, row["aggregate_version"], dry_run=dry_run, by=by)
@@ -164,10 +169,13 @@ class Sources:
         )
         settings = check_settings(name, SourceSettings(choice or old.choice, backend))
         is_same = settings.choice == old.choice
-        is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
+        if row["kind"] == "openapi":  # its tools have paths below the base URL, those of others the whole address
+            is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
+        else:
+            is_same = is_same and backend.base_url == old.backend.base_url
         if is_same and document is None and url is None:
             return await self._store(name, settings, None, version, by=by)
-        reading = await self._read(name, settings, document, url or row["location"])
+        reading = await self._read(name, row["kind"], settings, document, url or row["location"])
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
         return await self._store(name, settings, reading, version, by=by)
@@ -219,7 +227,9 @@ class Sources:
             )
         return tuple(row["tools"])
 
-    async def _read(self, name: str, settings: SourceSettings, document: bytes | None, location: str) -> _Reading:
+    async def _read(
+        self, name: str, kind: SourceKind | None, settings: SourceSettings, document: bytes | None, location: str
+    ) -> _Reading:
         """Fetch a document if it is not given, and parse it in a thread."""
         if location:
             check_location(location)
@@ -227,7 +237,7 @@ class Sources:
             if not location:
                 next = "Pass the document."
                 raise InvalidInput(f"the document of {name} cannot be fetched", why="the source has no URL", next=next)
-            document = await self._fetch(location, MAX_DOCUMENT_BYTES)
+            document = await self._fetch(kind, location, settings.backend, MAX_DOCUMENT_BYTES)
         if len(document) > MAX_DOCUMENT_BYTES:
             why = f"it has {len(document)} bytes; the limit is {MAX_DOCUMENT_BYTES}"
             raise TooLarge(
@@ -235,9 +245,8 @@ class Sources:
                 why=why,
                 next="Make a smaller document with only the operations that you need.",
             )
-        read = partial(_import_document, document, settings, location)
-        imported, hash = await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
-        return _Reading(imported, location, hash)
+        read = partial(_import_document, document, kind, settings, location)
+        return await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
 
     async def _check_address(self, row: Row, settings: SourceSettings, imported: ImportedDocument) -> None:
         """Refuse to send secrets to a new address: someone else may have replaced the document."""
@@ -340,10 +349,10 @@ def unknown_source(name: str) -> NotFound:
     return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
 
 
-def _import_document(document: bytes, settings: SourceSettings, location: str) -> tuple[ImportedDocument, bytes]:
+def _import_document(document: bytes, kind: SourceKind | None, settings: SourceSettings, location: str) -> _Reading:
     """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
-    imported = OpenAPI().read(document, settings.choice, location=location, base_url=backend.base_url)
+    kind, imported = import_tools(document, kind, settings.choice, location=location, base_url=backend.base_url)
     if imported.tools and backend.base_url is None and not any(map(_is_absolute, imported.tools)):
         raise InvalidInput(
             "the document does not have the address of its service",
@@ -364,7 +373,8 @@ def _import_document(document: bytes, settings: SourceSettings, location: str) -
             skipped.append(Skipped(each.operation, "", error.why))
             continue
         tools.append(replace(each, tool=tool))
-    return replace(imported, tools=tuple(tools), skipped=tuple(skipped)), hashlib.sha256(document).digest()
+    imported = replace(imported, tools=tuple(tools), skipped=tuple(skipped))
+    return _Reading(kind, imported, location, hashlib.sha256(document).digest())
 
 
 def origin_of(url: str | None) -> str:

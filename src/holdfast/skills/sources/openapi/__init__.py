@@ -4,7 +4,7 @@
 `names`, with schemas that a model can read (`schemas`, `pruning`) and requests that a runner can send.
 """
 
-from holdfast.skills.sources.openapi.documents import Document, read_document
-from holdfast.skills.sources.openapi.importer import OpenAPI, import_document
+from holdfast.skills.sources.openapi.documents import Document, document_of, parse_document, read_document
+from holdfast.skills.sources.openapi.importer import import_document
 
-__all__ = ["Document", "OpenAPI", "import_document", "read_document"]
+__all__ = ["Document", "document_of", "import_document", "parse_document", "read_document"]

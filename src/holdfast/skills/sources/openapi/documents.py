@@ -33,6 +33,11 @@ class Document:
 
 def read_document(data: bytes, *, location: str = "") -> Document:
     """Parse a document. An InvalidInput names the line or path of an error."""
+    return document_of(parse_document(data), location=location)
+
+
+def parse_document(data: bytes) -> dict[str, Any]:
+    """Parse a document of any kind in JSON or YAML. An InvalidInput names the line of an error."""
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InvalidInput(
             "the document is too large",
@@ -41,10 +46,14 @@ def read_document(data: bytes, *, location: str = "") -> Document:
         )
     root = _value(data)
     if not isinstance(root, dict):
-        raise document_error("", "it is not an object", "Pass an OpenAPI or Swagger document.")
+        raise document_error("", "it is not an object", "Pass an OpenAPI, Swagger or OpenRPC document.")
     if _ESCAPED.search(data):
         root = _storable(root)
-    root = cast(dict[str, Any], root)
+    return cast(dict[str, Any], root)
+
+
+def document_of(root: dict[str, Any], *, location: str = "") -> Document:
+    """Return the OpenAPI or Swagger document of an object. An InvalidInput names the path of an error."""
     version = _version(root)
     if not isinstance(root.get("paths", {}), dict | None):
         raise document_error("paths", "it is not an object", "Write one entry per path.")
@@ -77,7 +86,7 @@ def _value(data: bytes) -> Any:
         raise InvalidInput(
             "the document is neither JSON nor YAML",
             why=f"it is not UTF-8 (line {place['line']}, column {place['column']})",
-            next="Pass the text of an OpenAPI or Swagger document.",
+            next="Pass the text of an OpenAPI, Swagger or OpenRPC document.",
             **place,
         ) from None
     return read_yaml(text)

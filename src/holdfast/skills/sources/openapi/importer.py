@@ -8,7 +8,7 @@ from holdfast.skills.request import RequestTemplate
 from holdfast.skills.sources.openapi.addresses import address, swagger_servers
 from holdfast.skills.sources.openapi.arguments import OperationArguments
 from holdfast.skills.sources.openapi.bodies import take_body
-from holdfast.skills.sources.openapi.documents import Document, read_document
+from holdfast.skills.sources.openapi.documents import Document
 from holdfast.skills.sources.openapi.keywords import compile_schema, short
 from holdfast.skills.sources.openapi.names import tool_names
 from holdfast.skills.sources.openapi.operation_choice import MARK, UNREADABLE, OperationKey, chooser
@@ -49,14 +49,6 @@ class DocumentOperation:
         return OperationKey(
             self.method, self.path, id, tuple(tag_names), self.definition.get(MARK), self.item.get(MARK)
         )
-
-
-class OpenAPI:
-    """The source for OpenAPI 3.x and Swagger 2.0 documents."""
-
-    def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> ImportedDocument:
-        """Return the tools of a document. An InvalidInput names the place of an error."""
-        return import_document(read_document(data, location=location), choice, base_url=base_url)
 
 
 def import_document(document: Document, choice: Choice, *, base_url: str | None = None) -> ImportedDocument:

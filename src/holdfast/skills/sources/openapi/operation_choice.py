@@ -31,7 +31,7 @@ class OperationKey:
     @property
     def key(self) -> str:
         """The key that identifies it in its document."""
-        return f"{self.method} {self.path}"
+        return f"{self.method} {self.path}".lstrip()
 
 
 @dataclass(slots=True)

@@ -1,0 +1,47 @@
+"""Fetches the documents of sources: a file on the web, or what a service tells about itself."""
+
+from typing import Any, cast
+
+from holdfast.core.errors import InvalidInput, TooLarge
+from holdfast.core.text import render
+from holdfast.execution.documents import TIMEOUT, Documents
+from holdfast.execution.rest.runner import HttpRunner
+from holdfast.skills.request import Backend, RequestTemplate, RpcMethod
+from holdfast.skills.run import Run
+from holdfast.skills.sources.openrpc import DISCOVER
+from holdfast.skills.sources.source import SourceKind
+from holdfast.skills.tool import Tool
+
+NOBODY = Run(None, None, None, None, None, DISCOVER, DISCOVER)
+
+
+class SourceDocuments:
+    """Fetches documents for the sources of one tenant. `rpc` calls JSON-RPC services, with the tenant's secrets."""
+
+    def __init__(self, documents: Documents, rpc: HttpRunner) -> None:
+        self._documents = documents
+        self._rpc = rpc
+
+    async def fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
+        """Return the document of a back end. Raise TooLarge if it has more than `limit` bytes."""
+        if kind == "jsonrpc" and (backend.base_url or location).rstrip("/") == location.rstrip("/"):
+            return await self._discover(location, backend, limit)
+        return await self._documents.fetch(location, limit)
+
+    async def _discover(self, endpoint: str, backend: Backend, limit: int) -> bytes:
+        """Ask a JSON-RPC service for its OpenRPC document."""
+        request = RequestTemplate("POST", endpoint, rpc=RpcMethod(DISCOVER))
+        tool = Tool(DISCOVER, "", {}, "jsonrpc", "read", idempotent=True, request=request, backend=backend)
+        result = await self._rpc.run(tool, {}, NOBODY, timeout=TIMEOUT)
+        found: Any = result.value
+        if result.failed or not isinstance(found, dict):
+            why = render(found).decode(errors="replace")[:500]
+            raise InvalidInput(
+                f"the service at {endpoint:.200} does not describe its methods",
+                why=f"{DISCOVER} returned {why}",
+                next="Pass its OpenRPC document as a file, and the address of the service as the base URL.",
+            )
+        document = render(cast(dict[str, Any], found))
+        if len(document) > limit:
+            raise TooLarge("the document is too large", why=f"it has more than {limit:,} bytes", limit=limit)
+        return document
