@@ -131,7 +131,7 @@ class Worker:
             self._start(stack, self._announce_handlers())
             every = min(SWEEP, self._lease.total_seconds() / 3)
             await stack.enter_async_context(PeriodicCall("sweep of lost commands", self.sweep, pause=every, first=0))
-            await stack.enter_async_context(PeriodicCall("deletion of commands", self._tidy, pause=FORGET, first=0))
+            await stack.enter_async_context(PeriodicCall("deletion of commands", self.tidy, pause=FORGET, first=0))
             self._claim_task = self._start(stack, self._claim_when_free())
             self._stack = stack.pop_all()
         return self
@@ -307,7 +307,7 @@ class Worker:
         with contextlib.suppress(HoldfastError):  # the announcement expires by itself
             await self._database.run(sql("end_presence"), self._id)
 
-    async def _tidy(self) -> None:
+    async def tidy(self) -> None:
         """Delete commands that finished long ago."""
         keep = timedelta(days=self._context.settings.keep_commands_days)
         while await self._database.value(sql("forget_commands"), keep):
