@@ -14,10 +14,14 @@ from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import HttpRunner
 from holdfast.execution.runner import Result
+from holdfast.gateway.gateways import Gateways
+from holdfast.gateway.jsonrpc.failures import RpcFailure
+from holdfast.gateway.jsonrpc.methods import Methods
 from holdfast.skills.request import Backend, RequestTemplate, RpcMethod
 from holdfast.skills.sources.source import Choice
 from holdfast.skills.tool import Tool
 from tests.execution.backend import RUN, Keyring, Service
+from tests.gateway.shop import caller
 
 pytestmark = pytest.mark.req("MCP-11")
 
@@ -154,6 +158,19 @@ async def test_a_service_describes_itself_and_its_methods_are_called(engine: Eng
     assert failed.status == "failed"
     assert "sold out" in (failed.error or "")
     assert (entry.tool.service, entry.tool.kind, entry.source) == (ORDER, "jsonrpc", "market")
+
+
+async def test_clients_of_the_gateway_call_a_method_by_its_own_name(engine: Engine, market: Market) -> None:
+    await engine.sources.add("market", kind="jsonrpc", url=f"{market.url}/rpc", choice=Choice(everything=True))
+    gateway = Gateways(engine).of(await engine.database.tenant())
+    methods = Methods(gateway, await caller(gateway), request_id="r-1")
+
+    ordered = await methods.call(ORDER, {"item": "tea"})
+    with pytest.raises(RpcFailure):
+        await methods.call(ORDER, {"item": "none"})
+
+    assert json.loads(ordered) == {"echo": {"item": "tea"}}
+    assert [json.loads(asked.body)["method"] for asked in market.asked[1:]] == [ORDER, ORDER]
 
 
 async def test_a_reload_asks_the_service_again(engine: Engine, market: Market) -> None:
