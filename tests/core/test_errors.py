@@ -1,4 +1,5 @@
 import inspect
+import pickle
 
 import pytest
 
@@ -65,3 +66,13 @@ def test_a_bad_setting_is_invalid_input_and_wrong_usage() -> None:
 
     assert isinstance(error, errors.InvalidInput)
     assert wires.EXIT_CODE[error.code] == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Conflict("the note", expected=1, current=2), NotFound("no note", why="it is gone", next="Write one.", id=7)],
+)
+def test_an_error_from_another_process_is_the_same(error: HoldfastError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (type(copy), str(copy), copy.args, vars(copy)) == (type(error), str(error), error.args, vars(error))

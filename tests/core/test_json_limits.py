@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput, TooLarge
-from holdfast.core.json_limits import MAX_LONG_DIGITS, MAX_VALUES, check_work, decode, decode_in_slices
+from holdfast.core.json_limits import MAX_LONG_DIGITS, MAX_VALUES, check_work, decode
 from holdfast.core.text import MAX_STORED_VALUES, MAX_SURROGATES, dumps, loads, parse
 
 pytestmark = pytest.mark.req("SAFE-06")
@@ -38,14 +38,13 @@ def test_values_are_decoded_as_msgspec_decodes_them(value: Any) -> None:
     data = json.dumps(value).encode()
 
     assert repr(decode(data)) == repr(msgspec.json.decode(data))
-    assert repr(decode_in_slices(data)) == repr(msgspec.json.decode(data))
 
 
 @pytest.mark.parametrize(
     "data", [b"1e999", b"[-1e999]", b"NaN", b"1.", b".5", b"1e", b"01.5", b"1.2x", b"[0.1", b"9" * 4400]
 )
 def test_numbers_that_msgspec_refuses_are_refused(data: bytes) -> None:
-    for decoder in (msgspec.json.decode, decode, decode_in_slices):
+    for decoder in (msgspec.json.decode, decode):
         with pytest.raises(msgspec.DecodeError):
             decoder(data)
 
@@ -115,7 +114,7 @@ def test_decoding_leaves_the_garbage_collector_as_it_was() -> None:
     assert gc.isenabled()
     gc.disable()
     try:
-        decode_in_slices(large)
+        decode(large)
         assert not gc.isenabled()
     finally:
         gc.enable()

@@ -31,6 +31,7 @@ SELECTED = (
     "large floats",
     "integers of 4299 digits",
     "objects with a list",
+    "members",
     "as many large floats as are taken",
     "as many objects as are taken",
     "deep objects",

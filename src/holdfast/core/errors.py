@@ -45,6 +45,15 @@ class HoldfastError(Exception):
         reason = f"{self.what}: {self.why}" if self.why else self.what
         return f"{reason.rstrip('.')}. {self.next}" if self.next else reason
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unpickled, (type(self), self.args), self.__dict__  # __init__ has arguments that pickle does not know
+
+
+def _unpickled(kind: type[HoldfastError], args: tuple[object, ...]) -> HoldfastError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
+
 
 class InvalidInput(HoldfastError):
     """The input is invalid; the same call fails again until the input is corrected."""

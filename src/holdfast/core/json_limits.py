@@ -11,7 +11,6 @@ digits in long numbers is limited, too.
 
 import gc
 import math
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -21,7 +20,6 @@ import msgspec
 from holdfast.core.errors import TooLarge
 
 MAX_VALUES = 100_000  # numbers, strings, lists, objects …; decoding and checking them takes less than 100 ms
-SLICE_BYTES = 64 * 1024  # that `decode_in_slices` decodes at once
 PIECE_BYTES = 1024 * 1024  # that are counted at once
 
 MAX_LONG_DIGITS = 500_000  # in numbers of LONG digits and more
@@ -30,7 +28,6 @@ LONG = 256
 UNCHECKED_BYTES = 2 * MAX_VALUES  # a value and its comma have at least two bytes
 COLLECTED_BYTES = 20_000  # longer texts are decoded without garbage collection: a JSON value has no garbage
 
-_START = re.compile(rb"[ \t\r\n]*([\[{])")
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
@@ -42,8 +39,6 @@ def _parse_finite(digits: str) -> float:
 
 
 DECODER = msgspec.json.Decoder(float_hook=_parse_finite)
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def decode(data: bytes | str) -> Any:
@@ -52,24 +47,6 @@ def decode(data: bytes | str) -> Any:
         return DECODER.decode(data)
     with garbage_collection_disabled():
         return DECODER.decode(data)
-
-
-def decode_in_slices(data: bytes) -> Any:
-    """Decode in a thread, in slices between which other threads can run. Slower than `decode`."""
-    with garbage_collection_disabled():
-        try:
-            return _decode_slice(data)
-        except msgspec.DecodeError:
-            return DECODER.decode(data)  # its error has the position in the whole text
-
-
-def _decode_slice(data: bytes) -> Any:
-    start = _START.match(data) if len(data) > SLICE_BYTES else None
-    if start is None:
-        return DECODER.decode(data)
-    if start[1] == b"{":
-        return {name: _decode_slice(bytes(part)) for name, part in _OBJECT.decode(data).items()}
-    return [_decode_slice(bytes(part)) for part in _LIST.decode(data)]
 
 
 @contextmanager

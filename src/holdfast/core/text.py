@@ -20,7 +20,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from holdfast.core.errors import InvalidInput, TooLarge
-from holdfast.core.json_limits import MAX_VALUES, check_work, decode, decode_in_slices
+from holdfast.core.json_limits import MAX_VALUES, check_work, decode
 from holdfast.core.threads import run_in_worker
 
 MAX_TEXT_BYTES = 8 * 1024 * 1024
@@ -112,14 +112,14 @@ def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VA
     """Decode JSON from a client. Raises InvalidInput with the position of the error, or TooLarge.
 
     A lone surrogate such as `\\ud83d` is kept. NaN and numbers out of the range of a float are rejected. If an object
-    has a key twice, the last one counts. Call it in a thread if `most_values` is higher than the default: it then
-    lets other threads run.
+    has a key twice, the last one counts. Nothing else runs in the process meanwhile: call it in another process for
+    large texts with a `most_values` above the default.
     """
     _check_size("the JSON text", len(data), limit)
     check_work(data, most=most_values)
     try:
         try:
-            value = decode(data) if most_values <= MAX_VALUES else decode_in_slices(data)
+            value = decode(data)
         except msgspec.DecodeError:
             if not _SURROGATE_ESCAPE.search(data):
                 raise

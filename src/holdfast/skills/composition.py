@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from holdfast.core.processes import ProcessCalls
 from holdfast.embeddings import Embeddings
 from holdfast.postgres.database import Database, Postgres
 from holdfast.skills.catalog import Catalogs
@@ -33,10 +34,11 @@ class TenantSkills:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSkills:
-    """The embeddings for searches, and the announcements that resources have changed."""
+    """Embeddings for searches, announcements that resources have changed, and the processes of large imports."""
 
     embeddings: Embeddings
     updates: ResourceUpdates
+    processes: ProcessCalls
 
     def of(self, database: Database, *, runs: Runs, fetch: Fetch) -> TenantSkills:
         """Return the part of a tenant. `runs` says which kinds of tools run here. `fetch` reads documents of APIs."""
@@ -49,7 +51,7 @@ class SharedSkills:
             history=ChangeHistory(database),
             catalogs=catalogs,
             search=RegistrySearch(database, self.embeddings, catalogs),
-            sources=Sources(database, tools, fetch),
+            sources=Sources(database, tools, fetch, self.processes),
         )
 
 
@@ -60,4 +62,4 @@ async def open_skills(*, postgres: Postgres, embeddings: Embeddings) -> AsyncGen
         await stack.enter_async_context(RegistryIndexer(postgres, embeddings))
         updates = ResourceUpdates(postgres.system)
         stack.push_async_callback(updates.close)
-        yield SharedSkills(embeddings=embeddings, updates=updates)
+        yield SharedSkills(embeddings=embeddings, updates=updates, processes=ProcessCalls())

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import AlreadyExists, Conflict, Forbidden, HoldfastError, InvalidInput, NotFound, TooLarge
+from holdfast.core.processes import ProcessCalls
 from holdfast.engine import Engine
 from holdfast.execution.documents import Documents
 from holdfast.execution.egress import AllowedHosts, Egress
@@ -15,7 +16,7 @@ from holdfast.skills.history import ChangeHistory
 from holdfast.skills.request import Backend
 from holdfast.skills.skills import Skills
 from holdfast.skills.sources.source import Choice, SourceKind
-from holdfast.skills.sources.sources import MAX_DOCUMENT_BYTES, Fetch, Sources
+from holdfast.skills.sources.sources import LARGE_DOCUMENT_BYTES, MAX_DOCUMENT_BYTES, MAX_OPERATIONS, Fetch, Sources
 from holdfast.skills.tools import Tools
 from tests.execution.backend import Service
 
@@ -73,7 +74,7 @@ async def egress(service: Service) -> AsyncIterator[Egress]:
 @pytest.fixture
 def sources(words_only: Engine, tools: Tools, egress: Egress) -> Sources:
     """The sources of the tenant `default`."""
-    return Sources(words_only.database, tools, fetching(Documents(egress)))
+    return Sources(words_only.database, tools, fetching(Documents(egress)), ProcessCalls())
 
 
 async def test_what_a_document_marks_becomes_tools_and_what_it_does_not_is_told(sources: Sources, tools: Tools) -> None:
@@ -247,7 +248,7 @@ async def test_a_document_is_not_fetched_from_a_private_address_nor_by_a_redirec
 
     async with Egress() as closed, Egress(AllowedHosts.parse([f"127.0.0.1:{service.port}"])) as half_open:
         for egress, path in ((closed, "/api.json"), (half_open, "/moved")):
-            sources = Sources(words_only.database, tools, fetching(Documents(egress)))
+            sources = Sources(words_only.database, tools, fetching(Documents(egress)), ProcessCalls())
             with pytest.raises(Forbidden) as told:
                 await sources.add("shop", url=service.url + path)
             refused.append(told.value)
@@ -278,9 +279,27 @@ async def test_a_document_that_never_ends_is_left_unread(
 
     with pytest.raises(TooLarge, match="more than 999 bytes"):
         await documents.fetch(f"{service.url}/api.json", 999)
-    sources = Sources(words_only.database, tools, fetching(documents))
+    sources = Sources(words_only.database, tools, fetching(documents), ProcessCalls())
     with pytest.raises(TooLarge):
         await sources.add("shop", document=b" " * (MAX_DOCUMENT_BYTES + 1))
+
+
+async def test_a_document_with_too_many_operations_is_refused(sources: Sources) -> None:
+    paths: dict[str, Any] = {f"/{number}": [] for number in range(MAX_OPERATIONS + 1)}
+
+    with pytest.raises(TooLarge, match="50001 operations"):
+        await sources.add("shop", document=document(paths))
+
+
+async def test_a_large_document_is_imported_like_a_small_one(sources: Sources) -> None:
+    small = document(ORDERS)
+    large = small.rstrip()[:-1] + b',"x-rest":"' + b"x" * LARGE_DOCUMENT_BYTES + b'"}'
+
+    ours, theirs = await sources.add("small", document=small), await sources.add("large", document=large)
+
+    assert len(theirs.added) == len(ours.added) > 0
+    with pytest.raises(InvalidInput, match="line 1, column"):
+        await sources.add("broken", document=large[:-1])
 
 
 @pytest.mark.parametrize(
@@ -463,7 +482,7 @@ async def test_the_loop_goes_on_while_a_large_document_is_imported(sources: Sour
 
 
 async def test_other_tenants_have_sources_of_their_own(sources: Sources, acme: Engine, egress: Egress) -> None:
-    theirs = Sources(acme.database, Tools(acme.database), fetching(Documents(egress)))
+    theirs = Sources(acme.database, Tools(acme.database), fetching(Documents(egress)), ProcessCalls())
     await sources.add("shop", document=document(ORDERS))
 
     with pytest.raises(NotFound):

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
+from holdfast.core.processes import ProcessCalls
 from holdfast.core.text import restore, store
 from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
@@ -24,6 +25,8 @@ from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedToo
 from holdfast.skills.tools import Diff, Tools, author_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
+LARGE_DOCUMENT_BYTES = 500_000  # larger ones are parsed in a process: decoding one in a thread would stop all others
+MAX_OPERATIONS = 50_000  # of a document; Microsoft Graph has 17,000
 MOST_ABANDONED = 4  # running imports whose callers gave up
 MAX_TITLE = 500  # characters
 
@@ -82,10 +85,11 @@ class _DryRun(Exception):
 class Sources:
     """Stores and finds the sources of one tenant. An import is all or nothing."""
 
-    def __init__(self, database: Database, tools: Tools, fetch: Fetch) -> None:
+    def __init__(self, database: Database, tools: Tools, fetch: Fetch, processes: ProcessCalls) -> None:
         self._database = database
         self._tools = tools
         self._fetch = fetch
+        self._processes = processes
 
     async def add(
         self,
@@ -230,7 +234,7 @@ class Sources:
     async def _read(
         self, name: str, kind: SourceKind | None, settings: SourceSettings, document: bytes | None, location: str
     ) -> _Reading:
-        """Fetch a document if it is not given, and parse it in a thread."""
+        """Fetch a document if it is not given, and parse it in a thread or in a process."""
         if location:
             check_location(location)
         if document is None:
@@ -245,7 +249,11 @@ class Sources:
                 why=why,
                 next="Make a smaller document with only the operations that you need.",
             )
-        read = partial(_import_document, document, kind, settings, location)
+        arguments = (document, kind, settings, location)
+        if len(document) > LARGE_DOCUMENT_BYTES:
+            reading, *tools = await self._processes.call(_import_in_pieces, *arguments)
+            return replace(reading, imported=replace(reading.imported, tools=tuple(tools)))
+        read = partial(_import_document, *arguments)
         return await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
 
     async def _check_address(self, row: Row, settings: SourceSettings, imported: ImportedDocument) -> None:
@@ -353,6 +361,13 @@ def _import_document(document: bytes, kind: SourceKind | None, settings: SourceS
     """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
     kind, imported = import_tools(document, kind, settings.choice, location=location, base_url=backend.base_url)
+    operations = len(imported.tools) + len(imported.skipped)
+    if operations > MAX_OPERATIONS:
+        raise TooLarge(
+            "the document is too large",
+            why=f"it has {operations} operations; the limit is {MAX_OPERATIONS}",
+            next="Make a smaller document with only the operations that you need.",
+        )
     if imported.tools and backend.base_url is None and not any(map(_is_absolute, imported.tools)):
         raise InvalidInput(
             "the document does not have the address of its service",
@@ -375,6 +390,13 @@ def _import_document(document: bytes, kind: SourceKind | None, settings: SourceS
         tools.append(replace(each, tool=tool))
     imported = replace(imported, tools=tuple(tools), skipped=tuple(skipped))
     return _Reading(kind, imported, location, hashlib.sha256(document).digest())
+
+
+def _import_in_pieces(*arguments: Any) -> Iterable[_Reading | ImportedTool]:
+    """Parse a document. Return the result without its tools, then each tool."""
+    reading = _import_document(*arguments)
+    yield replace(reading, imported=replace(reading.imported, tools=()))
+    yield from reading.imported.tools
 
 
 def origin_of(url: str | None) -> str:
