@@ -17,7 +17,6 @@ NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 URL = "https://shop.example/graphql"
 WITHOUT_A_RUNNER: dict[Kind, dict[str, Any]] = {
     "graphql": {"endpoint": URL},
-    "mcp_server": {"server": "shop"},
     "python": {"script": "print(1)"},
     "javascript": {"script": "1"},
     "bash": {"script": "ls"},
@@ -42,6 +41,16 @@ async def test_a_tool_that_cannot_run_is_refused_at_registration(engine: Engine,
     assert refused.value.why == f"this installation has no runner for the kind {kind}"
     assert "function, rest" in refused.value.next
     assert await engine.tools.list() == []
+
+
+async def test_a_tool_of_an_mcp_server_is_only_registered_with_its_source(engine: Engine) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await put(engine, "track", "mcp_server", server="shop")
+    await put(engine, "track", "rest", endpoint="https://shop.example/track", method="GET")
+    with pytest.raises(InvalidInput):
+        await engine.database.run(TURN_INTO, "track", "mcp_server")
+
+    assert "sources add" in refused.value.next
 
 
 async def test_a_java_tool_whose_calls_wait_for_a_worker_is_registered(engine: Engine) -> None:

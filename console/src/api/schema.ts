@@ -143,6 +143,7 @@ export type Backend = {
   readonly auth?: Record<string, string>;
   readonly headers?: Record<string, string>;
   readonly timeout?: number | null;
+  readonly mcp?: McpServer | null;
 };
 
 export type BodyField = {
@@ -540,6 +541,20 @@ export type MadeTopic = {
   readonly partitions: number;
 };
 
+export type McpServer = {
+  readonly url?: string;
+  readonly command?: ReadonlyArray<string>;
+  readonly env?: Record<string, string>;
+  readonly prefix?: string | null;
+  readonly sampling?: boolean;
+  readonly shared?: boolean;
+};
+
+export type McpTool = {
+  readonly name: string;
+  readonly definition?: Record<string, unknown>;
+};
+
 export type Me = {
   readonly tenant: string;
   readonly user: string;
@@ -710,7 +725,7 @@ export type NewRecord = {
 
 export type NewSource = {
   readonly name: string;
-  readonly kind?: "jsonrpc" | "openapi" | null;
+  readonly kind?: "jsonrpc" | "mcp" | "openapi" | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly choice?: Chosen;
@@ -952,6 +967,7 @@ export type RequestTemplate = {
   readonly headers?: Record<string, string>;
   readonly accept?: string;
   readonly rpc?: RpcMethod | null;
+  readonly mcp?: McpTool | null;
 };
 
 export type RequestedApproval = {
@@ -1177,7 +1193,7 @@ export type SourceDetails = {
 export type SourceEntry = {
   readonly id: string;
   readonly name: string;
-  readonly kind: "jsonrpc" | "openapi";
+  readonly kind: "jsonrpc" | "mcp" | "openapi";
   readonly location: string;
   readonly title: string;
   readonly label: string;

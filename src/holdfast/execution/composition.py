@@ -18,6 +18,8 @@ from holdfast.execution.event_tools import EventTools
 from holdfast.execution.executions import Executions
 from holdfast.execution.executor import Executor
 from holdfast.execution.function_runner import FunctionRunner
+from holdfast.execution.mcp.runner import McpBackends, McpRunner
+from holdfast.execution.mcp.servers import McpServers
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.jsonrpc import JSON_RPC
@@ -27,6 +29,7 @@ from holdfast.execution.source_documents import SourceDocuments
 from holdfast.execution.sweeper import ExecutionSweeper
 from holdfast.execution.usage import ToolUsage
 from holdfast.execution.worker_runner import WorkerRunner
+from holdfast.mcp.about import SERVER
 from holdfast.postgres.database import Database, Postgres
 from holdfast.skills.declarations import Declarations
 from holdfast.skills.skill import DeclaredSkill
@@ -45,6 +48,7 @@ class TenantExecution:
     executions: Executions
     functions: FunctionRunner
     workers: WorkerContext
+    mcp: McpBackends
 
     async def declare(
         self,
@@ -92,17 +96,22 @@ class SharedExecution:
     sealing: bytes  # the encryption key of stored secrets is derived from it
     egress: Egress
     documents: Documents
+    servers: McpServers
     usage: ToolUsage
     functions: FunctionRunner
     tool_calls: Shares
 
     def runs(self, kind: Kind) -> bool:
         """Whether tools of a kind run in this process."""
-        return kind in ("function", "rest", "jsonrpc")
+        return kind in ("function", "rest", "jsonrpc", "mcp_server")
 
     def source_documents(self, database: Database) -> SourceDocuments:
         """Return what fetches the documents of a tenant's sources."""
-        return SourceDocuments(self.documents, self._http(Secrets(database, self.sealing), JSON_RPC))
+        secrets = Secrets(database, self.sealing)
+        return SourceDocuments(self.documents, self._http(secrets, JSON_RPC), self._mcp(database, secrets))
+
+    def _mcp(self, database: Database, secrets: Secrets) -> McpBackends:
+        return McpBackends(database, self.servers, secrets.values)
 
     def _http(self, secrets: Secrets, dialect: Dialect) -> HttpRunner:
         most = self.settings.max_response_bytes
@@ -111,11 +120,13 @@ class SharedExecution:
     def of(self, database: Database, *, tools: Tools, bus: TenantBus, background: Background) -> TenantExecution:
         """Return the part of a tenant."""
         secrets = Secrets(database, self.sealing)
+        backends = self._mcp(database, secrets)
         executor = Executor(
             {
                 "function": self.functions,
                 "rest": self._http(secrets, REST),
                 "jsonrpc": self._http(secrets, JSON_RPC),
+                "mcp_server": McpRunner(backends),
             },
             admission=Admission(database, tools, self.usage),
             events=WorkerRunner(bus.commands, Outputs(database)),
@@ -139,6 +150,7 @@ class SharedExecution:
             executions=executions,
             functions=self.functions,
             workers=bus.workers,
+            mcp=backends,
         )
 
 
@@ -151,6 +163,13 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             AllowedHosts.parse(settings.allow_private), connections=settings.connections, limits=config.limits
         )
         await stack.enter_async_context(egress)
+        servers = McpServers(
+            egress,
+            about=SERVER,
+            limit=settings.max_response_bytes,
+            patience=60.0 * config.gateway.state_minutes,
+        )
+        await stack.enter_async_context(servers)
         usage = ToolUsage()
         stack.push_async_callback(usage.close)
         await stack.enter_async_context(ExecutionSweeper(postgres, settings))
@@ -160,6 +179,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             sealing=settings.secret_key.get_secret_value().encode() if settings.secret_key else secret,
             egress=egress,
             documents=Documents(egress),
+            servers=servers,
             usage=usage,
             functions=FunctionRunner(settings.functions),
             tool_calls=shared_by_tenant(limits, "tool calls", limits.tool_calls, setting="limits.tool_calls"),

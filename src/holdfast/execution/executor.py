@@ -99,7 +99,7 @@ class Executor:
             timeout=limit + MARGIN if chosen_mode == "event" else limit,
             max_output_bytes=max_output_bytes,
             max_whole_bytes=self._max_whole_bytes,
-            ours=chosen_mode == "inline" and tool.kind in ("rest", "jsonrpc"),
+            ours=chosen_mode == "inline" and tool.kind in ("rest", "jsonrpc", "mcp_server"),
         )
         if self._admission is not None and tool.id is not None:
             self._admission.count(tool.id, failed=outcome.status != "done", latency_ms=outcome.latency_ms)

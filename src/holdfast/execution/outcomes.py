@@ -7,7 +7,7 @@ import asyncio
 import logging
 import re
 import traceback
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from time import perf_counter
@@ -63,7 +63,8 @@ class Outcome:
     `unknown`: the process that ran it stopped, and it may have taken effect. `whole` is the complete answer if the
     result is only a part of it; it is stored separately. `code` is the error's code, if one was raised, and `outward`
     its text for callers that must not see the reason. `content` are the content blocks that the tool returned, if any.
-    `shortened`: the text is not all of the result. `cause` is the exception that the call raised.
+    `shortened`: the text is not all of the result. `cause` is the exception that the call raised. `mcp` is the
+    result of an MCP server, unchanged.
     """
 
     status: Status
@@ -77,6 +78,7 @@ class Outcome:
     outward: str | None = None
     content: tuple[Block, ...] | None = None
     shortened: bool = False
+    mcp: Mapping[str, Any] | None = None
     cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -130,7 +132,16 @@ async def outcome_of(
         message = f"{tool.name} failed: {text}" if result.failed else text
         output = None if whole is None else whole[:max_whole_bytes]
         return Outcome(
-            status, message, stored, reason, _since(started), output, kind, content=result.content, shortened=short
+            status,
+            message,
+            stored,
+            reason,
+            _since(started),
+            output,
+            kind,
+            content=result.content,
+            shortened=short,
+            mcp=result.mcp,
         )
     if isinstance(error, OutcomeUnknown):
         return Outcome("unknown", UNKNOWN, None, str(error), _since(started))

@@ -17,7 +17,8 @@ class Result:
     """What a tool returned. `failed`: the value describes the failure, in the tool's own words.
 
     `whole` is the complete answer if `value` is only a part of it. `plain`: the value consists of JSON types, and needs
-    no conversion. `content`: the tool returned content blocks, such as images, and `value` describes them.
+    no conversion. `content`: the tool returned content blocks, such as images, and `value` describes them. `mcp` is the
+    result of an MCP server, which MCP clients get unchanged.
     """
 
     value: Any
@@ -26,6 +27,7 @@ class Result:
     content_type: str = JSON
     plain: bool = False
     content: tuple[Block, ...] | None = None
+    mcp: Mapping[str, Any] | None = None
 
 
 class OutcomeUnknown(Exception):

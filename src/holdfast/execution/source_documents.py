@@ -1,10 +1,13 @@
 """Fetches the documents of sources: a file on the web, or what a service tells about itself."""
 
+import asyncio
 from typing import Any, cast
 
 from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.documents import TIMEOUT, Documents
+from holdfast.execution.mcp.discovery import describe
+from holdfast.execution.mcp.runner import McpBackends
 from holdfast.execution.rest.runner import HttpRunner
 from holdfast.skills.request import Backend, RequestTemplate, RpcMethod
 from holdfast.skills.run import Run
@@ -16,14 +19,22 @@ NOBODY = Run(None, None, None, None, None, DISCOVER, DISCOVER)
 
 
 class SourceDocuments:
-    """Fetches documents for the sources of one tenant. `rpc` calls JSON-RPC services, with the tenant's secrets."""
+    """Fetches documents for the sources of one tenant.
 
-    def __init__(self, documents: Documents, rpc: HttpRunner) -> None:
+    `rpc` calls JSON-RPC services, and `mcp` MCP servers, with the tenant's secrets.
+    """
+
+    def __init__(self, documents: Documents, rpc: HttpRunner, mcp: McpBackends) -> None:
         self._documents = documents
         self._rpc = rpc
+        self._mcp = mcp
 
     async def fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
         """Return the document of a back end. Raise TooLarge if it has more than `limit` bytes."""
+        if kind == "mcp":
+            upstream, _ = await self._mcp.upstream(backend)
+            async with asyncio.timeout(TIMEOUT):
+                return await describe(self._mcp.servers, upstream, limit=limit)
         if kind == "jsonrpc" and (backend.base_url or location).rstrip("/") == location.rstrip("/"):
             return await self._discover(location, backend, limit)
         return await self._documents.fetch(location, limit)

@@ -13,6 +13,7 @@ from holdfast.gateway.policies.approval import ApprovalPolicy
 from holdfast.gateway.policies.arguments import ArgumentPolicy
 from holdfast.gateway.policies.policy import GatewayCall, Policy, chain
 from holdfast.gateway.runs import CallerRun, run_of
+from holdfast.gateway.source_offerings import SourceOfferings, SourceOffers
 from holdfast.gateway.tool_search import resolve_call
 from holdfast.gateway.views import CALL_TOOL, CallerView, ObjectCache
 from holdfast.skills.client import SILENT, Client
@@ -32,12 +33,18 @@ class Gateway:
         self.inventory = inventory
         self.offerings = offerings
         self.cache = ObjectCache()
+        self._sources = SourceOfferings(engine)
         self._settings = engine.config.gateway
         self._proceed = chain(policies, self._run)
 
     async def tools(self, caller: Principal) -> CallerView:
         """Return the tools that a caller sees."""
         return await self.inventory.view(caller)
+
+    async def sources(self, caller: Principal) -> Sequence[SourceOffers]:
+        """Return the sources whose prompts and resources a caller sees."""
+        view = await self.inventory.view(caller)
+        return await self._sources.seen_by(view, self.inventory.revision)
 
     async def call(
         self,

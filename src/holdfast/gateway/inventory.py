@@ -89,6 +89,11 @@ class Inventory:
         self._read_anew = 0.0
         self._reading: asyncio.Task[ToolSnapshot] | None = None
 
+    @property
+    def revision(self) -> int:
+        """The revision of the registry at the last check."""
+        return -1 if self._snapshot is None else self._snapshot.revision
+
     async def view(self, caller: Principal) -> CallerView:
         """Return what a caller sees now."""
         snapshot = self._snapshot

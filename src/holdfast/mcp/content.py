@@ -104,6 +104,20 @@ def _text_of_block(block: Block) -> str:
             return f"[{block.name}: {block.uri}]"
 
 
+def text_of_json(blocks: Sequence[Mapping[str, Any]]) -> str:
+    """Return blocks of another server, in their wire format, as plain text."""
+    return "\n".join(map(_text_of_json, blocks))
+
+
+def _text_of_json(block: Mapping[str, Any]) -> str:
+    if isinstance(block.get("text"), str):
+        return block["text"]
+    try:
+        return _text_of_block(msgspec.convert(block, Block))
+    except msgspec.ValidationError:
+        return f"[{str(block.get('type'))[:60]}]"
+
+
 def builtin(block: Block) -> Mapping[str, Any]:
     """Return a block as plain JSON data."""
     return cast(Mapping[str, Any], msgspec.to_builtins(block))

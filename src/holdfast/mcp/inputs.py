@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from holdfast.core.errors import Unavailable
+
 
 @dataclass(frozen=True, slots=True)
 class Elicit:
@@ -27,13 +29,44 @@ class ListRoots:
     """A request for the folders that the client works in."""
 
 
-InputRequest = Elicit | Sample | ListRoots
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """A request of another MCP server, which is sent to the client unchanged. The server checks the reply."""
+
+    method: str
+    params: Mapping[str, Any]
+
+
+InputRequest = Elicit | Sample | ListRoots | Forwarded
 METHODS: Mapping[type[Any], str] = {
     Elicit: "elicitation/create",
     Sample: "sampling/createMessage",
     ListRoots: "roots/list",
 }
-CAPABILITIES: Mapping[type[Any], str] = {Elicit: "elicitation", Sample: "sampling", ListRoots: "roots"}
+CAPABILITIES: Mapping[str, str] = {  # that a client declares if it takes requests of a method
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+
+
+class MissingCapability(Unavailable):
+    """The client has not declared the capabilities that a question needs. `missing` has them by name."""
+
+    def __init__(self, missing: Mapping[str, Any]) -> None:
+        named = " and ".join(missing)
+        super().__init__(f"the client has not declared the capability {named}", next="Use a client that supports it.")
+        self.missing = missing
+
+
+def method_of(request: InputRequest) -> str:
+    """Return the method of a request."""
+    return request.method if isinstance(request, Forwarded) else METHODS[type(request)]
+
+
+def capability_of(request: InputRequest) -> str:
+    """Return the capability that a client has to declare for a request."""
+    return CAPABILITIES[method_of(request)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +101,6 @@ def wire_of(request: InputRequest) -> dict[str, Any]:
                 params["systemPrompt"] = request.system_prompt
         case ListRoots():
             params = {}
-    return {"method": METHODS[type(request)], "params": params}
+        case Forwarded():
+            params = dict(request.params)
+    return {"method": method_of(request), "params": params}

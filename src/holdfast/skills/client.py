@@ -13,6 +13,7 @@ answer is then returned at once, by the name of its request. So a tool must not 
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from holdfast.core.errors import Unavailable
@@ -28,7 +29,19 @@ class InputRequired(BaseException):
 
 
 class Client(Protocol):
-    """The client that called a tool."""
+    """The client that called a tool.
+
+    `capabilities`: what it has declared that it can be asked for, as MCP names them. `is_modern`: it carries the state
+    of a call that waits for its answers itself. `waiting` identifies a call of another server that waits for this
+    client; it is the same when the client comes back with its answers. `wants_progress`: it takes progress reports.
+    `level` is the lowest level of logs that it takes, None: no logs.
+    """
+
+    capabilities: Mapping[str, Any] = MappingProxyType({})
+    is_modern: bool = True
+    waiting: str = ""
+    wants_progress: bool = False
+    level: str | None = None
 
     async def progress(self, progress: float, *, total: float | None = None, message: str | None = None) -> None:
         """Report progress, if the client wants it."""

@@ -98,7 +98,8 @@ def tool_item(tool: Tool, **columns: Any) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "implementation_type": tool.kind,
-        "implementation_class": tool.reference or None,
+        "implementation_class": (tool.reference or None) if tool.kind != "mcp_server" else None,
+        "mcp_server_name": tool.reference if tool.kind == "mcp_server" else None,
         "api_endpoint": request.url[:1024] if request else None,
         "api_method": request.method[:10] if request else None,
         "request": msgspec.to_builtins(request) if request else None,
@@ -143,7 +144,16 @@ def _find_error(tool: Tool) -> tuple[str, str] | None:
     for field in ("idempotent", "approve"):
         if not isinstance(getattr(tool, field), bool):
             return f"`{field}` is not a boolean", "Use true or false."
+    if tool.kind == "mcp_server":
+        return _mcp_error(tool)
     return _request_error(tool) if tool.kind in REQUESTED else _reference_error(tool)
+
+
+def _mcp_error(tool: Tool) -> tuple[str, str] | None:
+    if tool.request is None or tool.request.mcp is None:
+        why = "the tools of an MCP server are not registered one by one"
+        return why, "Add the server with `holdfast sources add NAME --mcp URL`."
+    return None
 
 
 def _request_error(tool: Tool) -> tuple[str, str] | None:
@@ -162,12 +172,12 @@ def _request_error(tool: Tool) -> tuple[str, str] | None:
 
 
 def _reference_error(tool: Tool) -> tuple[str, str] | None:
-    needs = {"function": "reference", "java": "reference", "mcp_server": "server"}.get(tool.kind, "script")
+    needs = {"function": "reference", "java": "reference"}.get(tool.kind, "script")
     if not tool.reference:
         return f"a {tool.kind} tool requires a {needs}", f"Pass its {needs}."
     if tool.kind == "function" and not _REFERENCE.fullmatch(tool.reference):
         return f"its reference {tool.reference!r:.100} is not the name of a function", "Write it as module:name."
-    longest = {"mcp_server": 126}.get(tool.kind, MAX_SCRIPT if tool.kind in _SCRIPTS else 500)
+    longest = MAX_SCRIPT if tool.kind in _SCRIPTS else 500
     if len(store(tool.reference)) > longest:
         return f"its {needs} has more than {longest} characters", "Shorten it."
     return None

@@ -67,11 +67,35 @@ class RpcMethod(Struct, frozen=True):
     positions: tuple[str, ...] = ()
 
 
+class McpTool(Struct, frozen=True):
+    """A tool of an MCP server, by its name there. `definition` has what its definition says besides its arguments."""
+
+    name: str
+    definition: dict[str, Any] = {}
+
+
+class McpServer(Struct, frozen=True):
+    """How an MCP server is reached, and what it may do.
+
+    `url` is its address. Without one, `command` starts it as a program, with the variables in `env`. `prefix` begins
+    the names of its tools and prompts; None: the name of the source. `sampling`: it may ask the models of clients.
+    `shared`: users share sessions with it; otherwise, a server that keeps sessions has one for each user.
+    """
+
+    url: str = ""
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    prefix: str | None = None
+    sampling: bool = False
+    shared: bool = False
+
+
 class RequestTemplate(Struct, frozen=True):
     """A call as an HTTP request. `url` is absolute or a path below the back end's base URL, with `{name}` parameters.
 
     `security` lists alternatives, of which one is sent completely; an empty one means that no credentials are needed.
-    `headers` are sent unchanged, except for `{{secret:NAME}}` in them. `rpc` is the method that a JSON-RPC tool calls.
+    `headers` are sent unchanged, except for `{{secret:NAME}}` in them. `rpc` is the method that a JSON-RPC tool calls,
+    `mcp` the tool of an MCP server.
     """
 
     method: str
@@ -82,13 +106,14 @@ class RequestTemplate(Struct, frozen=True):
     headers: dict[str, str] = {}
     accept: str = "application/json, text/*;q=0.9, */*;q=0.5"
     rpc: RpcMethod | None = None
+    mcp: McpTool | None = None
 
 
 class Backend(Struct, frozen=True):
     """How the back end of a source is reached. `base_url` overrides the document's; `auth` maps schemes to secrets.
 
     `headers` are sent with each request and can contain `{{secret:NAME}}`. `timeout` is in seconds, for tools without
-    their own.
+    their own. `mcp`: it is an MCP server.
     """
 
     source: str = ""
@@ -96,6 +121,7 @@ class Backend(Struct, frozen=True):
     auth: dict[str, str] = {}
     headers: dict[str, str] = {}
     timeout: float | None = None
+    mcp: McpServer | None = None
 
     def to_json(self) -> Any:
         """Return the stored form."""

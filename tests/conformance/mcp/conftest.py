@@ -7,8 +7,11 @@ import pytest
 
 from holdfast.core.config import Config, load_config
 from holdfast.engine import open_engine
+from holdfast.postgres.embedded import EmbeddedServer
+from holdfast.skills.request import McpServer
 from tests.conformance.mcp.everything import changing, everything
 from tests.conformance.mcp.peers import Peers, peers_or_skip
+from tests.execution.mcp.federation import gateway, own
 from tests.server.conftest import running
 from tests.server.wire import Site
 
@@ -42,3 +45,11 @@ async def site(config: Config) -> AsyncIterator[Site]:
 def url(site: Site) -> str:
     """Where the server is."""
     return f"http://127.0.0.1:{site.port}/mcp"
+
+
+@pytest.fixture
+async def federated_url(url: str, server: EmbeddedServer, template: str, tmp_path: Path) -> AsyncIterator[str]:
+    """Where another server is, whose tools, prompts and resources are all those of the first."""
+    async with gateway(server, template, tmp_path) as site:
+        await (await own(site)).sources.add("first", kind="mcp", url=url, mcp=McpServer(prefix="", sampling=True))
+        yield f"http://127.0.0.1:{site.port}/mcp"

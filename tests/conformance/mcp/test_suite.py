@@ -85,6 +85,25 @@ async def test_the_suite_finds_nothing_wrong_with_the_era_before(peers: Peers, u
     assert (lost := _lost(checks, OF_LEGACY)) == [], _lines(lost)
 
 
+@pytest.mark.req("MCP-02", "MCP-05")
+async def test_no_scenario_of_the_modern_era_is_lost_by_going_through_a_gateway(
+    peers: Peers, federated_url: str, tmp_path: Path
+) -> None:
+    checks = await _checks(peers, federated_url, tmp_path, OF_MODERN, MODERN, "--requirements", MODERN)
+
+    assert (lost := _lost(checks, OF_MODERN)) == [], _lines(lost)
+
+
+@pytest.mark.req("MCP-02", "MCP-05")
+async def test_no_scenario_of_the_era_before_is_lost_by_going_through_a_gateway(
+    peers: Peers, federated_url: str, tmp_path: Path
+) -> None:
+    words = ("--suite", "all", "--spec-version", LEGACY[0])
+    checks = await _checks(peers, federated_url, tmp_path, OF_LEGACY, LEGACY[0], *words)
+
+    assert (lost := _lost(checks, OF_LEGACY)) == [], _lines(lost)
+
+
 async def _checks(
     peers: Peers, url: str, folder: Path, expected: Sequence[str], version: str, *words: str
 ) -> Mapping[str, Sequence[Check]]:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.gateway.mcp.headers import MirroredArgument, MirroredHeaders, mirrored_of
+from holdfast.gateway.mcp.headers import MirroredHeaders
+from holdfast.mcp.headers import MirroredArgument, mirrored_of
 from holdfast.mcp.protocol import HEADER_MISMATCH, MODERN, McpError
 
 VERSION = (b"mcp-protocol-version", MODERN.encode())

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.request import RpcMethod
+from holdfast.skills.request import Backend, RpcMethod
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.openrpc import import_openrpc
 from holdfast.skills.sources.source import Choice
@@ -142,7 +142,7 @@ def test_the_document_says_which_kind_it_is() -> None:
     )
     rest = b"openapi: 3.0.0\nservers: [{url: 'https://a.example'}]\npaths:\n  /pets: {get: {}}\n"
 
-    assert import_tools(rpc, None, EVERYTHING)[0] == "jsonrpc"
-    assert import_tools(rest, None, EVERYTHING)[0] == "openapi"
+    assert import_tools(rpc, None, EVERYTHING, Backend())[0] == "jsonrpc"
+    assert import_tools(rest, None, EVERYTHING, Backend())[0] == "openapi"
     with pytest.raises(InvalidInput):
-        import_tools(rest, "jsonrpc", EVERYTHING)
+        import_tools(rest, "jsonrpc", EVERYTHING, Backend())

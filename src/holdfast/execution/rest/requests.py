@@ -69,10 +69,7 @@ def secret_names(tool: Tool) -> frozenset[str]:
     """Return the names of the secrets that a call sends to the back end."""
     backend = tool.backend or _NOTHING
     names = {backend.auth[scheme.name] for scheme in _chosen_schemes(tool)}
-    for headers in (_request(tool).headers, backend.headers):
-        for value in headers.values():
-            names.update(_SECRET.findall(value))
-    return frozenset(names)
+    return frozenset(names | secrets_in(_request(tool).headers) | secrets_in(backend.headers))
 
 
 def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str, str]) -> WireRequest:
@@ -138,13 +135,22 @@ class _Draft:
         self.headers[name.lower()] = (name, value)
 
 
+def secrets_in(headers: Mapping[str, str]) -> set[str]:
+    """Return the names of the secrets that headers mention."""
+    return {name for value in headers.values() for name in _SECRET.findall(value)}
+
+
+def fill_secrets(value: str, secrets: Mapping[str, str]) -> str:
+    """Replace `{{secret:NAME}}` in a text."""
+    return _SECRET.sub(lambda found: secrets[found[1]], value)
+
+
 def _add_settings(draft: _Draft, tool: Tool, request: RequestTemplate, secrets: Mapping[str, str]) -> None:
     """Add the headers and credentials that an operator has set. They override the arguments of a model."""
     backend = tool.backend or _NOTHING
     for headers in (request.headers, backend.headers):
         for name, value in headers.items():
-            header = _SECRET.sub(lambda found: secrets[found[1]], value)
-            draft.set_header(name, header, "the setting of the back end")
+            draft.set_header(name, fill_secrets(value, secrets), "the setting of the back end")
     for scheme in _chosen_schemes(tool):
         name = backend.auth[scheme.name]
         _add_credential(draft, scheme, secrets[name], f"the secret {name}")

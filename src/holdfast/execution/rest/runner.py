@@ -104,31 +104,16 @@ class HttpRunner:
         """Call the back end, and return its answer. An error status is a failed result."""
         if tool.backend is not None and tool.backend.timeout is not None and tool.timeout is None:
             timeout = min(timeout, tool.backend.timeout)
-        names = secret_names(tool)
-        secrets = await self._values(tool, names) if names else {}
+        secrets = await secret_values(self._secrets, secret_names(tool), lambda: _origin_host(tool), tool.name)
         call = _Call(tool, Redaction(secrets.values()))
         try:
             return await self._within(timeout, self._dialect.build(tool, arguments, secrets), call)
         except HoldfastError as error:
-            raise _redact_error(error, call.redaction) from None
+            raise redact_error(error, call.redaction) from None
         except Exception as error:  # noqa: BLE001 - its message may contain a secret
             kind = type(error).__name__
             log.error("the call of %s failed with a %s%s", tool.name, kind, trace_of(error))
             raise Unavailable(f"the call of {tool.name} failed", why=f"with a {kind}", next=_next(tool)) from None
-
-    async def _values(self, tool: Tool, names: Collection[str]) -> dict[str, str]:
-        host = checked_url(origin_of(tool)).raw_host or ""
-        found = await self._secrets(names)
-        for name in sorted(names):
-            if name not in found:
-                next = f"Ask an operator to set it with `holdfast secrets set {name}`."
-                raise Unavailable(f"{tool.name} cannot be called", why=f"the secret {name} does not exist", next=next)
-            if not found[name].allows(host):
-                next = f"Ask an operator to set it again with {host} among its hosts."
-                raise Forbidden(
-                    f"{host} was not called", why=f"the secret {name} may not be sent to this host", next=next
-                )
-        return {name: found[name].value for name in names}
 
     async def _within(self, timeout: float, request: WireRequest, call: _Call) -> Result:
         try:
@@ -164,10 +149,10 @@ class HttpRunner:
                 except HoldfastError:
                     raise
                 except Exception as error:  # noqa: BLE001 - errors that are not the connection's are raised again
-                    if may_retry and not hop.sockets and _is_closed(error):
+                    if may_retry and is_stale(error, hop):
                         may_retry = False
                         continue
-                    raise _failure(error, hop, call.tool) from None
+                    raise connection_error(error, hop, next=_next(call.tool)) from None
 
     async def _once(self, request: WireRequest, url: URL, call: _Call) -> Result | WireRequest:
         data = request.body
@@ -199,14 +184,33 @@ class HttpRunner:
         return convert() if len(body) <= THREAD else await run_in_worker(convert)
 
 
-def _is_closed(error: Exception) -> bool:
+async def secret_values(secrets: Secrets, names: Collection[str], host: Callable[[], str], what: str) -> dict[str, str]:
+    """Return the values of secrets for a call of `what`, if they may be sent to the host."""
+    if not names:
+        return {}
+    receiver = host()
+    found = await secrets(names)
+    for name in sorted(names):
+        if name not in found:
+            next = f"Ask an operator to set it with `holdfast secrets set {name}`."
+            raise Unavailable(f"{what} cannot be called", why=f"the secret {name} does not exist", next=next)
+        if not found[name].allows(receiver):
+            next = f"Ask an operator to set it again with {receiver} among its hosts."
+            raise Forbidden(
+                f"{receiver} was not called", why=f"the secret {name} may not be sent to this host", next=next
+            )
+    return {name: found[name].value for name in names}
+
+
+def is_stale(error: Exception, hop: Hop) -> bool:
+    """Whether a kept-alive connection turned out to be closed: the request can be sent again."""
     from aiohttp import ClientConnectionError
 
-    return type(error) is ClientConnectionError
+    return not hop.sockets and type(error) is ClientConnectionError
 
 
-def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
-    """Return the error for a failed connection. It says whether anything was sent."""
+def connection_error(error: Exception, hop: Hop, *, next: str) -> Exception:
+    """Return the error for a failed connection. It says whether anything was sent; `next` is the advice if so."""
     import aiohttp
 
     if not isinstance(error, aiohttp.ClientError | OSError | ValueError) or type(error) is TimeoutError:
@@ -225,7 +229,7 @@ def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
     if isinstance(error, aiohttp.ClientConnectorError):
         return Unavailable(f"{hop.host} cannot be reached", why=why, next=NOT_SENT)
     # From here on, the message may quote the answer, and redaction would not recognize a part of a secret.
-    why, next = re.split("[:'\"(]", why)[0].strip(), _next(tool)
+    why = re.split("[:'\"(]", why)[0].strip()
     if isinstance(error, aiohttp.ClientPayloadError):
         return Unavailable(f"{hop.host} broke off its response", why=why, next=next)
     if isinstance(error, aiohttp.ClientResponseError):
@@ -242,7 +246,7 @@ def _redact_result(result: Result, redaction: Redaction) -> Result:
     return replace(result, value=value, whole=whole, content_type=kind, plain=True)
 
 
-def _redact_error(error: HoldfastError, redaction: Redaction) -> HoldfastError:
+def redact_error(error: HoldfastError, redaction: Redaction) -> HoldfastError:
     """Redact the secrets from an error."""
     error.what, error.why, error.next = map(redaction.redact, (error.what, error.why, error.next))
     error.details = redaction.redact(error.details)
@@ -252,6 +256,10 @@ def _redact_error(error: HoldfastError, redaction: Redaction) -> HoldfastError:
 
 def _next(tool: Tool) -> str:
     return "Try again." if tool.idempotent else IN_DOUBT
+
+
+def _origin_host(tool: Tool) -> str:
+    return checked_url(origin_of(tool)).raw_host or ""
 
 
 def _host(request: WireRequest) -> str:

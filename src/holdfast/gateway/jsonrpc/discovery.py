@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdfast.core.text import render
-from holdfast.gateway.mcp.about import SERVER
 from holdfast.gateway.views import CallerView, Listed
+from holdfast.mcp.about import SERVER
 
 OPENRPC = "1.3.2"
 

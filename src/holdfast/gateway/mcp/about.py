@@ -1,17 +1,6 @@
-"""What this server tells MCP clients about itself: name, version, instructions, capabilities."""
+"""What this server tells MCP clients besides its name and version: instructions and capabilities."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
-
-
-def _version() -> str:
-    try:
-        return version("holdfast")
-    except PackageNotFoundError:  # it runs from source
-        return "0"
-
-
-SERVER: Final[dict[str, Any]] = {"name": "holdfast", "title": "Holdfast", "version": _version()}
 
 INSTRUCTIONS: Final = (
     "Tools of this organization and of its agents: services, back ends, memory, notes, conversations, skills. "

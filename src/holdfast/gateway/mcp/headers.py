@@ -1,44 +1,30 @@
-"""Headers: the HTTP headers in which a modern client repeats parts of its request. Pure.
-
-They have to match the body, because a proxy that routes by them never reads it. A request with a header that differs or
-is missing is rejected.
-"""
+"""Rejects requests whose headers differ from the parts of the body that they repeat, or are missing. Pure."""
 
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from holdfast.gateway.views import CallerView, Listed
+from holdfast.mcp.headers import (
+    METHOD,
+    NAME,
+    NAMED,
+    PARAMETER,
+    VERSION,
+    MirroredArgument,
+    header_text,
+    mirrored_of,
+    value_at,
+)
 from holdfast.mcp.protocol import HEADER_MISMATCH, McpError
 
 RawHeaders = Sequence[tuple[bytes, bytes]]  # names in lower case, as in ASGI
 
-VERSION: Final = b"mcp-protocol-version"
-METHOD: Final = b"mcp-method"
-NAME: Final = b"mcp-name"
-PARAMETER: Final = b"mcp-param-"
-NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-
-ANNOTATION: Final = "x-mcp-header"  # keyword of a property that a header repeats
-
 _WRAPPED = re.compile(rb"=\?base64\?(.*)\?=", re.DOTALL)
 _PLAIN = re.compile(rb"[\t\x20-\x7e]*")
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DECIMAL = re.compile(r"(-?[0-9]{1,40})(?:\.0+)?")
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")  # they map names to schemas
-_NO_SCHEMAS = ("default", "examples", "const", "enum")
-
-
-@dataclass(frozen=True, slots=True)
-class MirroredArgument:
-    """An argument that a header repeats: its path in the arguments, and whether it is an integer."""
-
-    header: bytes
-    path: tuple[str, ...]
-    is_integer: bool
 
 
 class MirroredArguments(dict[str, Sequence[MirroredArgument]]):
@@ -69,9 +55,9 @@ class MirroredHeaders:
     def check_arguments(self, mirrored: Iterable[MirroredArgument], arguments: Mapping[str, Any]) -> None:
         """Reject headers that differ from the arguments that they repeat."""
         for each in mirrored:
-            value = _at(arguments, each.path)
+            value = value_at(arguments, each.path)
             text = self._value(each.header, wrapped=True)
-            expected = _header_text(value)
+            expected = header_text(value)
             if expected is None and text is None:
                 continue
             if (
@@ -110,63 +96,6 @@ def mirrored_in(view: CallerView, listed: Listed) -> Sequence[MirroredArgument]:
     if found is None:
         found = known[listed.name] = mirrored_of(listed.offer.shown.parameters)
     return found
-
-
-def mirrored_of(schema: Mapping[str, Any]) -> Sequence[MirroredArgument]:
-    """Return the arguments of a schema that headers repeat; none if the schema breaks the rules for them.
-
-    The rules: header names are tokens and unique; only strings, integers and booleans are repeated; and they are
-    properties of the arguments, or of objects in them. Clients that follow the rules do not call a tool that breaks
-    them.
-    """
-    found: dict[bytes, MirroredArgument] = {}
-    for path, part in _parts(schema):
-        if ANNOTATION not in part:
-            continue
-        name, kind = part[ANNOTATION], part.get("type")
-        if not path or not isinstance(name, str) or not _TOKEN.fullmatch(name):
-            return ()
-        header = PARAMETER + name.lower().encode()
-        if kind not in ("string", "integer", "boolean") or header in found:
-            return ()
-        found[header] = MirroredArgument(header, path, kind == "integer")
-    return tuple(found.values())
-
-
-def _parts(schema: object) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
-    """Yield the schemas in a schema, each with its path of properties; None if the path has other keywords."""
-    waiting: list[tuple[tuple[str, ...] | None, object]] = [((), schema)]
-    while waiting:
-        path, part = waiting.pop()
-        if isinstance(part, list):
-            waiting += [(None, each) for each in cast(list[object], part)]
-        if not isinstance(part, dict):
-            continue
-        subschema = cast(dict[str, Any], part)
-        yield path, subschema
-        for key, value in subschema.items():
-            if key in _MAPS and isinstance(value, dict):
-                reached = path if key == "properties" else None
-                waiting += [
-                    (None if reached is None else (*reached, name), each)
-                    for name, each in cast(dict[str, Any], value).items()
-                ]
-            elif key not in _NO_SCHEMAS:
-                waiting.append((None, value))
-
-
-def _at(arguments: object, path: Sequence[str]) -> Any:
-    found = arguments
-    for name in path:
-        found = cast(Mapping[str, Any], found).get(name) if isinstance(found, Mapping) else None
-    return found
-
-
-def _header_text(value: object) -> str | None:
-    """Return a value as a header repeats it; None if no header can."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) else None
 
 
 def _same_number(text: str, value: object) -> bool:

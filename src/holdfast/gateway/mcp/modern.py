@@ -6,17 +6,18 @@ from typing import Any, Final, cast
 
 from holdfast.access.principals import Principal
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS, SERVER
+from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS
 from holdfast.gateway.mcp.answers import RequestId
-from holdfast.gateway.mcp.headers import NAMED, MirroredHeaders, mirrored_in
+from holdfast.gateway.mcp.headers import MirroredHeaders, mirrored_in
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.gateway.mcp.modern_client import ModernClient
 from holdfast.gateway.mcp.notified_client import Notify
-from holdfast.gateway.mcp.replies import MissingCapability
 from holdfast.gateway.mcp.request_state import Answers, Origin, RequestState, RequestStates, answers_of
 from holdfast.gateway.mcp.requests import McpRequest, Result
 from holdfast.mcp import protocol
-from holdfast.mcp.inputs import wire_of
+from holdfast.mcp.about import SERVER
+from holdfast.mcp.headers import NAMED
+from holdfast.mcp.inputs import MissingCapability, wire_of
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, LOG_LEVELS, METHOD_NOT_FOUND, MODERN, McpError
 from holdfast.skills.client import InputRequired
 
@@ -189,6 +190,8 @@ async def _input_required(waiting: InputRequired, client: ModernClient, gateway:
     return {
         "resultType": "input_required",
         "inputRequests": {name: wire_of(request) for name, request in waiting.requests.items()},
-        "requestState": RequestStates.of(gateway).seal(origin, waiting.requests, client.used, now=now),
+        "requestState": RequestStates.of(gateway).seal(
+            origin, waiting.requests, client.used, now=now, waiting=client.waiting
+        ),
         "_meta": META,
     }

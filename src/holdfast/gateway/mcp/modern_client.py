@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.gateway.mcp.notified_client import NotifiedClient, Notify
-from holdfast.gateway.mcp.replies import MissingCapability, describe_mismatch, undeclared_capabilities
+from holdfast.gateway.mcp.replies import describe_mismatch, undeclared_capabilities
 from holdfast.gateway.mcp.request_state import Answers, RequestState
 from holdfast.gateway.policies.approval import QUESTION
-from holdfast.mcp.inputs import Elicit, InputRequest, Reply
+from holdfast.mcp.inputs import Elicit, InputRequest, MissingCapability, Reply
 from holdfast.postgres.database import Database
 from holdfast.skills.client import InputRequired
 
@@ -38,7 +38,8 @@ class ModernClient(NotifiedClient):
         self._database = database
         self._answers = answers
         self._state = state
-        self._capabilities = capabilities
+        self.capabilities = capabilities
+        self.waiting = "" if state is None else state.waiting
         self.used: dict[str, Mapping[str, Any]] = {}
 
     async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
@@ -59,7 +60,7 @@ class ModernClient(NotifiedClient):
         return {name: Reply(self.used[name]) for name in requests}
 
     def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
-        missing = undeclared_capabilities(self._capabilities, requests.values())
+        missing = undeclared_capabilities(self.capabilities, requests.values())
         if missing:
             raise MissingCapability(missing)
 

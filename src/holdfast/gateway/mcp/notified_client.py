@@ -16,7 +16,8 @@ class NotifiedClient(Client):
     def __init__(self, notify: Notify, *, progress_token: str | int | None, level: str | None) -> None:
         self._notify = notify
         self._token = progress_token
-        self._level = level
+        self.wants_progress = progress_token is not None
+        self.level = level
 
     async def progress(self, progress: float, *, total: float | None = None, message: str | None = None) -> None:
         """Send progress, if the request asks for it."""
@@ -33,7 +34,7 @@ class NotifiedClient(Client):
         """Send a log message, if the client wants its level."""
         if level not in LOG_LEVELS:
             raise InvalidInput(f"there is no level {level!r:.40}", next=f"The levels are {', '.join(LOG_LEVELS)}.")
-        if self._level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self._level):
+        if self.level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self.level):
             return
         named = {} if logger is None else {"logger": logger}
         await self._notify("notifications/message", {"level": level, **named, "data": data})

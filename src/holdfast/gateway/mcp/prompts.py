@@ -1,24 +1,30 @@
 """`prompts/list` and `prompts/get`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from holdfast.core.errors import Broken, TooLarge
-from holdfast.execution.outcomes import weight_of
+from holdfast.core.errors import Broken
+from holdfast.gateway.mcp.answers_of_servers import check_weight, objects_of
 from holdfast.gateway.mcp.pages import PAGE, after_of, cursor_of
 from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
+from holdfast.gateway.source_offerings import SourceOffers
 from holdfast.mcp.content import BLOCKS, Message, Text, builtin
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 from holdfast.skills.prompt import McpPrompt
+from holdfast.skills.sources.mcp import with_scheme
 
 
 async def list_prompts(request: McpRequest) -> Result:
     """List the prompts, sorted by name."""
     after = after_of(request)
     prompts = await request.gateway.offerings.prompts()
-    names = sorted(name for name in prompts if after is None or name > after)
+    listed: dict[str, Mapping[str, Any]] = {}
+    for source in await request.gateway.sources(request.caller):
+        listed |= source.prompts
+    listed |= {name: _to_mcp(prompt) for name, prompt in prompts.items()}
+    names = sorted(name for name in listed if after is None or name > after)
     more = {"nextCursor": cursor_of(names[PAGE - 1])} if len(names) > PAGE else {}
-    return {"prompts": [_to_mcp(prompts[name]) for name in names[:PAGE]], **more}
+    return {"prompts": [listed[name] for name in names[:PAGE]], **more}
 
 
 async def get_prompt(request: McpRequest) -> Result:
@@ -27,16 +33,37 @@ async def get_prompt(request: McpRequest) -> Result:
     offerings = request.gateway.offerings
     prompt = (await offerings.prompts()).get(name)
     if prompt is None:
-        raise unknown_prompt(name)
+        return await _prompt_of_source(request, name, values)
     run = await request.gateway.run_for(request.caller, request.client)
     given = await offerings.call(f"the prompt {name}", lambda: prompt.get(run, values))
     parts = cast(Sequence[object], given) if isinstance(given, list | tuple) else [given]
     messages = [_message(name, each) for each in parts]
-    most = request.gateway.engine.config.gateway.max_result_bytes
-    if weight_of(messages, most) > most:
-        raise TooLarge(f"the prompt {name} is too large", why=f"at most {most} characters are given", limit=most)
+    check_weight(f"the prompt {name}", messages, request.gateway.engine.config.gateway.max_result_bytes)
     description = {"description": prompt.description} if prompt.description else {}
     return {**description, "messages": messages}
+
+
+async def source_with_prompt(request: McpRequest, name: str) -> SourceOffers:
+    """Return the source that has a prompt. Raise McpError if the caller sees none."""
+    for source in await request.gateway.sources(request.caller):
+        if name in source.prompts:
+            return source
+    raise unknown_prompt(name)
+
+
+async def _prompt_of_source(request: McpRequest, name: str, values: Mapping[str, str]) -> Result:
+    """Return the messages of a prompt of another MCP server."""
+    source = await source_with_prompt(request, name)
+    run = await request.gateway.run_for(request.caller, request.client)
+    params = {"name": source.name_there(name), "arguments": values}
+    found = await request.gateway.engine.mcp.request(source.backend, "prompts/get", params, run)
+    messages = [
+        {**each, "content": with_scheme(each["content"], source.backend)}
+        for each in objects_of(found.get("messages"))
+        if isinstance(each.get("content"), dict)
+    ]
+    check_weight(f"the prompt {name}", messages, request.gateway.engine.config.gateway.max_result_bytes)
+    return {**found, "messages": messages}
 
 
 def unknown_prompt(name: str) -> McpError:

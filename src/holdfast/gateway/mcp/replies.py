@@ -3,32 +3,32 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from holdfast.core.errors import Unavailable
-from holdfast.mcp.inputs import CAPABILITIES, Elicit, InputRequest, ListRoots, Sample
+from holdfast.mcp.inputs import (
+    Elicit,
+    Forwarded,
+    InputRequest,
+    ListRoots,
+    MissingCapability,
+    Sample,
+    capability_of,
+)
 from holdfast.skills.argument_errors import find_errors
 from holdfast.skills.validators import checker_of
 
 
 def is_supported(capabilities: Mapping[str, Any], request: InputRequest) -> bool:
     """Whether a client with these capabilities can be asked for this."""
-    declared = capabilities.get(CAPABILITIES[type(request)])
-    if isinstance(request, Elicit) and isinstance(declared, dict):
+    declared = capabilities.get(capability_of(request))
+    if capability_of(request) == "elicitation" and isinstance(declared, dict):
+        if isinstance(request, Forwarded) and request.params.get("mode") == "url":
+            return "url" in declared
         return "form" in declared or "url" not in declared  # an empty capability means forms
     return isinstance(declared, dict)
 
 
 def undeclared_capabilities(capabilities: Mapping[str, Any], requests: Iterable[InputRequest]) -> dict[str, Any]:
     """Return the capabilities that these requests need and the client has not declared."""
-    return {CAPABILITIES[type(each)]: {} for each in requests if not is_supported(capabilities, each)}
-
-
-class MissingCapability(Unavailable):
-    """The client has not declared the capabilities that a question needs. `missing` has them by name."""
-
-    def __init__(self, missing: Mapping[str, Any]) -> None:
-        named = " and ".join(missing)
-        super().__init__(f"the client has not declared the capability {named}", next="Use a client that supports it.")
-        self.missing = missing
+    return {capability_of(each): {} for each in requests if not is_supported(capabilities, each)}
 
 
 def missing_capability(error: BaseException | None) -> MissingCapability | None:
@@ -51,6 +51,8 @@ def describe_mismatch(request: InputRequest, answer: Mapping[str, Any]) -> str:
             roots = answer.get("roots")
             fits = isinstance(roots, list) and all(map(_is_root, cast(list[Any], roots)))
             return "" if fits else "its `roots` are no list of objects with a `uri`"
+        case Forwarded():  # the server that asks knows what fits
+            return ""
 
 
 def _form_mismatch(request: Elicit, answer: Mapping[str, Any]) -> str:

@@ -22,8 +22,8 @@ from holdfast.core.ids import uuid7
 from holdfast.core.text import parse, render
 from holdfast.execution.encryption import EncryptionKey
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.mcp.headers import NAMED
 from holdfast.gateway.policies.approval import QUESTION
+from holdfast.mcp.headers import NAMED
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
@@ -54,12 +54,16 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class RequestState:
-    """The names of the questions to a client, and its answers to earlier ones; `nonce` is unique."""
+    """The names of the questions to a client, and its answers to earlier ones; `nonce` is unique.
+
+    `waiting` identifies the call of another server that waits for the answers, if one does (see `Client`).
+    """
 
     questions: frozenset[str]
     answers: Answers
     nonce: UUID
     until: datetime
+    waiting: str = ""
 
     async def use(self, database: Database) -> None:
         """Mark it as used, because an approval is good for one call; raise McpError if it was used before."""
@@ -81,23 +85,25 @@ class RequestStates:
         lifetime = timedelta(minutes=engine.config.gateway.state_minutes)
         return gateway.cache.get(cls, lambda: cls(engine.secret, lifetime=lifetime))
 
-    def seal(self, origin: Origin, questions: Iterable[str], answers: Answers, *, now: datetime) -> str:
+    def seal(
+        self, origin: Origin, questions: Iterable[str], answers: Answers, *, now: datetime, waiting: str = ""
+    ) -> str:
         """Return the sealed state of a request, for its client to carry."""
-        content = render([sorted(questions), answers, uuid7(), now + self._lifetime]).decode()
+        content = render([sorted(questions), answers, uuid7(), now + self._lifetime, waiting]).decode()
         return base64.urlsafe_b64encode(self._key.seal(content, about=origin.text)).decode()
 
     def open(self, sealed: object, origin: Origin, *, now: datetime) -> RequestState:
         """Open a sealed state; raise McpError if it belongs to another request, or has expired."""
         try:
             data = base64.b64decode(str(sealed).encode(), altchars=b"-_", validate=True)
-            questions, answers, nonce, until = parse(self._key.open(data, about=origin.text).encode())
+            questions, answers, nonce, until, *more = parse(self._key.open(data, about=origin.text).encode())
         except (HoldfastError, binascii.Error, UnicodeEncodeError):
             raise McpError(
                 INVALID_PARAMS,
                 "`requestState` cannot be opened: it was changed, or is of another request or another caller; "
                 f"send it as it was given, with the same arguments, or {AGAIN}",
             ) from None
-        state = RequestState(frozenset(questions), answers, UUID(nonce), datetime.fromisoformat(until))
+        state = RequestState(frozenset(questions), answers, UUID(nonce), datetime.fromisoformat(until), *more)
         if state.until <= now:
             raise McpError(INVALID_PARAMS, f"`requestState` has expired, at {until}; {AGAIN}")
         return state

@@ -10,11 +10,13 @@ from holdfast.core.errors import NotFound, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.outcomes import plain_of
 from holdfast.gateway.builtin.resources import MARKDOWN, SKILL, skills_of
+from holdfast.gateway.mcp.answers_of_servers import check_weight, objects_of
 from holdfast.gateway.mcp.pages import PAGE, after_of, cursor_of
 from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
 from holdfast.mcp.content import ResourceContents
 from holdfast.mcp.protocol import NO_RESOURCE, McpError
 from holdfast.skills.resource import McpResource
+from holdfast.skills.sources.mcp import with_scheme
 from holdfast.skills.uri_templates import UriTemplate
 
 TEXT = "text/plain"
@@ -30,6 +32,7 @@ async def list_resources(request: McpRequest) -> Result:
     found: list[dict[str, Any]] = []
     if after is None:
         found = [_to_mcp(each) for each in await request.gateway.offerings.resources() if each.is_fixed]
+        found += [dict(each) for source in await request.gateway.sources(request.caller) for each in source.resources]
     run = await request.gateway.run_for(request.caller)
     skills = await skills_of(request.gateway.engine, run, limit=PAGE + 1, after=after)
     found += [_skill(name, description) for name, description in skills[:PAGE]]
@@ -40,7 +43,9 @@ async def list_resources(request: McpRequest) -> Result:
 async def list_templates(request: McpRequest) -> Result:
     """List the resource templates."""
     resources = await request.gateway.offerings.resources()
-    return {"resourceTemplates": [_to_mcp(each) for each in resources if not each.is_fixed]}
+    found = [_to_mcp(each) for each in resources if not each.is_fixed]
+    found += [dict(each) for source in await request.gateway.sources(request.caller) for each in source.templates]
+    return {"resourceTemplates": found}
 
 
 async def read_resource(request: McpRequest) -> Result:
@@ -49,7 +54,7 @@ async def read_resource(request: McpRequest) -> Result:
     offerings = request.gateway.offerings
     found = await offerings.find(uri)
     if found is None:
-        raise _unknown(uri)
+        return await _read_of_source(request, uri)
     resource, values = found
     run = await request.gateway.run_for(request.caller, request.client)
     try:
@@ -57,6 +62,21 @@ async def read_resource(request: McpRequest) -> Result:
     except NotFound:
         raise _unknown(uri) from None
     return {"contents": _contents(uri, resource, given, request.gateway.engine.config.gateway.max_result_bytes)}
+
+
+async def _read_of_source(request: McpRequest, uri: str) -> Result:
+    """Return the contents of a resource of another MCP server."""
+    for source in await request.gateway.sources(request.caller):
+        address = source.address_there(uri)
+        if address is None:
+            continue
+        run = await request.gateway.run_for(request.caller, request.client)
+        found = await request.gateway.engine.mcp.request(source.backend, "resources/read", {"uri": address}, run)
+        contents = [with_scheme(each, source.backend) for each in objects_of(found.get("contents"))]
+        most = request.gateway.engine.config.gateway.max_result_bytes
+        check_weight(f"the resource {uri:.200}", contents, most)
+        return {**found, "contents": contents}
+    raise _unknown(uri)
 
 
 def _unknown(uri: str) -> McpError:

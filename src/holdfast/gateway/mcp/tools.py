@@ -1,5 +1,6 @@
 """`tools/list` and `tools/call`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -69,6 +70,8 @@ def definition(listed: Listed) -> dict[str, Any]:
     if listed.title:
         found["title"] = listed.title
     found["annotations"] = {"readOnlyHint": tool.access == "read", "idempotentHint": tool.idempotent}
+    if tool.request is not None and tool.request.mcp is not None:  # as its own server defines it
+        found |= tool.request.mcp.definition
     return found
 
 
@@ -78,19 +81,33 @@ def result_of(outcome: Outcome, *, modern: bool, most: int) -> Result:
     Structured content is any value for modern clients, and an object for legacy ones. A shortened text says so itself.
     Blocks cannot be shortened: more than `most` characters of them are an error.
     """
+    if outcome.mcp is not None:
+        return _passed_on(outcome.mcp, modern=modern, most=most)
     if outcome.status != "done":
         return _failure(outcome.text if outcome.outward is None else outcome.outward)
     if outcome.content is not None:
         blocks = [builtin(block) for block in outcome.content]
         if weight_of(blocks, most) > most:
-            limit = f"at most {most} characters are given"
-            return _failure(str(TooLarge("the result is too large", why=limit, next="Ask for less.")))
+            return _too_large(most)
         return {"content": blocks, "isError": False}
     result: Result = {"content": [{"type": "text", "text": outcome.text}], "isError": False}
     given: object = outcome.result
     if isinstance(given, STRUCTURED if modern else dict) and outcome.whole is None and not outcome.shortened:
         result["structuredContent"] = cast(Any, given)
     return result
+
+
+def _passed_on(result: Mapping[str, Any], *, modern: bool, most: int) -> Result:
+    """Return the result of another server. Legacy clients take only objects as structured content."""
+    if weight_of(result, most) > most:
+        return _too_large(most)
+    keep = modern or isinstance(result.get("structuredContent"), dict)
+    return {name: value for name, value in result.items() if keep or name != "structuredContent"}
+
+
+def _too_large(most: int) -> Result:
+    limit = f"at most {most} characters are given"
+    return _failure(str(TooLarge("the result is too large", why=limit, next="Ask for less.")))
 
 
 def _failure(text: str) -> Result:

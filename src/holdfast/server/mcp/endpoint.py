@@ -9,7 +9,7 @@ from holdfast.core.text import parse_large
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.answers import encode_error
 from holdfast.gateway.mcp.eras import is_modern
-from holdfast.gateway.mcp.headers import VERSION
+from holdfast.mcp.headers import VERSION
 from holdfast.mcp.protocol import MODERN, PARSE_ERROR
 from holdfast.server.authentication import Authentication
 from holdfast.server.gateway_request import GatewayRequest

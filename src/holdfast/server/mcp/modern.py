@@ -17,8 +17,9 @@ from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp import subscriptions
 from holdfast.gateway.mcp.answers import encode_error, encode_result, error_of
 from holdfast.gateway.mcp.changes import ListChanges
-from holdfast.gateway.mcp.headers import VERSION, MirroredHeaders
+from holdfast.gateway.mcp.headers import MirroredHeaders
 from holdfast.gateway.mcp.modern import LISTEN, ModernRequest, answer, id_of, is_notification, unsupported
+from holdfast.mcp.headers import VERSION
 from holdfast.mcp.protocol import INVALID_REQUEST, MODERN, McpError
 from holdfast.server.gateway_request import GatewayRequest
 from holdfast.server.mcp.event_stream import STREAM, McpEventStream, encode_event, wait_for_disconnect

@@ -28,7 +28,7 @@ begin
     was := null;
     item := jsonb_populate_record(null::public.tool_source, jsonb_build_object(
       'host_id', tenant, 'source_id', holdfast.uuid7(), 'name', called, 'kind', 'openapi', 'location', '', 'settings', '{}'::jsonb,
-      'title', '', 'report', '{}'::jsonb, 'aggregate_version', 0, 'active', true, 'created_at', holdfast.now()) || given);
+      'title', '', 'report', '{}'::jsonb, 'offers', '{}'::jsonb, 'aggregate_version', 0, 'active', true, 'created_at', holdfast.now()) || given);
   else
     item := jsonb_populate_record(was, given);
     if to_jsonb(was) - aside = to_jsonb(item) - aside then
@@ -45,7 +45,7 @@ begin
   insert into public.tool_source values (item.*)
   on conflict (host_id, source_id) do update set
     location = excluded.location, settings = excluded.settings, title = excluded.title, document_hash = excluded.document_hash,
-    report = excluded.report, aggregate_version = excluded.aggregate_version, active = excluded.active,
+    report = excluded.report, offers = excluded.offers, aggregate_version = excluded.aggregate_version, active = excluded.active,
     imported_at = excluded.imported_at, update_ts = excluded.update_ts, update_user = excluded.update_user;
   source := item.source_id;
   put_source.version := item.aggregate_version;

@@ -1,12 +1,12 @@
 """What is imported from a document: the chosen operations become tools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.skills.tool import Tool
 
-SourceKind = Literal["openapi", "jsonrpc"]
+SourceKind = Literal["openapi", "jsonrpc", "mcp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,13 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class ImportedDocument:
-    """The result of an import: each operation is a tool or was skipped. Tools are in the document's order."""
+    """The result of an import: each operation is a tool or was skipped. Tools are in the document's order.
+
+    `offers` are the prompts, resources and resource templates of an MCP server, as it lists them.
+    """
 
     title: str
     version: str
     tools: tuple[ImportedTool, ...]
     skipped: tuple[Skipped, ...]
+    offers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict[str, Sequence[Mapping[str, Any]]])

@@ -17,7 +17,7 @@ from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.registry_columns import check_tool
-from holdfast.skills.request import AuthScheme, Backend
+from holdfast.skills.request import AuthScheme, Backend, McpServer
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
 from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, settings_of
@@ -71,6 +71,7 @@ class _Reading:
             "title": imported.title[:MAX_TITLE],
             "document_hash": f"\\x{self.hash.hex()}",
             "report": {"label": imported.version[:MAX_TITLE], "skipped": skipped, "notes": notes},
+            "offers": imported.offers,
         }
 
 
@@ -103,6 +104,7 @@ class Sources:
         auth: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        mcp: McpServer | None = None,
         by: str = "",
     ) -> SourceReport:
         """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
@@ -110,14 +112,19 @@ class Sources:
         `kind`: what the document describes; None: as the document itself says. Without a document, a JSON-RPC service
         at `url` is asked for its methods (`rpc.discover`), unless `base_url` names another address of the service.
         `auth` maps the security schemes of the document to names of secrets. `{{secret:NAME}}` in `headers` stands for
-        a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers.
+        a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers. With the kind
+        `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it.
         """
-        backend = Backend(base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout)
+        if kind == "mcp":
+            mcp = msgspec.structs.replace(mcp or McpServer(), url=url or "")
+        backend = Backend(
+            base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout, mcp=mcp
+        )
         settings = check_settings(name, SourceSettings(choice or Choice(), backend))
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _name_taken_error(name)
         reading = await self._read(name, kind, settings, document, url or "")
-        if not reading.imported.tools:
+        if not reading.imported.tools and not reading.imported.offers:
             raise _no_tools_error(name, reading.imported)
         return await self._store(name, settings, reading, None, by=by)
 
@@ -170,6 +177,7 @@ class Sources:
             auth=old.backend.auth if auth is None else dict(auth),
             headers=old.backend.headers if headers is None else dict(headers),
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
+            mcp=old.backend.mcp,
         )
         settings = check_settings(name, SourceSettings(choice or old.choice, backend))
         is_same = settings.choice == old.choice
@@ -360,7 +368,7 @@ def unknown_source(name: str) -> NotFound:
 def _import_document(document: bytes, kind: SourceKind | None, settings: SourceSettings, location: str) -> _Reading:
     """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
-    kind, imported = import_tools(document, kind, settings.choice, location=location, base_url=backend.base_url)
+    kind, imported = import_tools(document, kind, settings.choice, backend, location=location)
     operations = len(imported.tools) + len(imported.skipped)
     if operations > MAX_OPERATIONS:
         raise TooLarge(
@@ -368,7 +376,8 @@ def _import_document(document: bytes, kind: SourceKind | None, settings: SourceS
             why=f"it has {operations} operations; the limit is {MAX_OPERATIONS}",
             next="Make a smaller document with only the operations that you need.",
         )
-    if imported.tools and backend.base_url is None and not any(map(_is_absolute, imported.tools)):
+    has_address = backend.base_url is not None or backend.mcp is not None
+    if imported.tools and not has_address and not any(map(_is_absolute, imported.tools)):
         raise InvalidInput(
             "the document does not have the address of its service",
             why="none of its servers has an HTTP URL",
@@ -378,8 +387,8 @@ def _import_document(document: bytes, kind: SourceKind | None, settings: SourceS
     tools: list[ImportedTool] = []
     skipped = list(imported.skipped)
     for each in imported.tools:
-        tool = replace(each.tool, backend=backend if backend.base_url is not None else None)
-        if backend.base_url is None and not _is_absolute(each):
+        tool = replace(each.tool, backend=backend if has_address else None)
+        if not has_address and not _is_absolute(each):
             skipped.append(Skipped(each.operation, "servers", "the document does not have the address of its service"))
             continue
         try:

@@ -14,8 +14,8 @@ from holdfast.core.errors import HoldfastError, TimedOut, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.gateway.mcp.legacy.questions import Answers
 from holdfast.gateway.mcp.notified_client import NotifiedClient
-from holdfast.gateway.mcp.replies import MissingCapability, describe_mismatch, undeclared_capabilities
-from holdfast.mcp.inputs import InputRequest, Reply, wire_of
+from holdfast.gateway.mcp.replies import describe_mismatch, undeclared_capabilities
+from holdfast.mcp.inputs import InputRequest, MissingCapability, Reply, wire_of
 from holdfast.skills.client import InputRequired
 
 MOMENT: Final = 2.0  # seconds that a running tool waits for an answer
@@ -32,6 +32,8 @@ class LegacyClient(NotifiedClient):
     `params` are those of the request, `limit` is how many seconds an answer may take.
     """
 
+    is_modern = False
+
     def __init__(
         self,
         send: SendMessage,
@@ -47,7 +49,7 @@ class LegacyClient(NotifiedClient):
         self._send = send
         self._expect_answers = expect_answers
         self._detach = detach
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         self._limit = limit
         self._open: dict[str, tuple[str, InputRequest]] = {}  # by question id
         self._arriving: list[Answers] = []
@@ -114,7 +116,7 @@ class LegacyClient(NotifiedClient):
         return not self._open
 
     def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
-        missing = undeclared_capabilities(self._capabilities, requests.values())
+        missing = undeclared_capabilities(self.capabilities, requests.values())
         if missing:
             raise MissingCapability(missing)
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, cast
 
 from holdfast.core.text import render
-from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS, SERVER
+from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS
 from holdfast.gateway.mcp.legacy.client import LegacyClient
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.gateway.mcp.modern import id_of
 from holdfast.gateway.mcp.requests import McpRequest, Result
+from holdfast.mcp.about import SERVER
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, LEGACY, LOG_LEVELS, METHOD_NOT_FOUND, McpError
 from holdfast.skills.client import InputRequired
 

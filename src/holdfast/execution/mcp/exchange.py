@@ -1,0 +1,126 @@
+"""Exchanges: a request to a server in progress, in which the server can ask the client that made it.
+
+An exchange runs in a task of its own, because it can last longer than the call that began it: if a person has to
+answer, the call ends with the question, and another call brings the answer. The server waits meanwhile.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, cast
+
+from holdfast.core.errors import HoldfastError
+from holdfast.mcp.inputs import Forwarded
+from holdfast.mcp.protocol import LOG_LEVELS
+from holdfast.skills.client import Client
+
+Replies = Mapping[str, Mapping[str, Any]]  # by the names of the questions
+MAX_MESSAGES = 10_000  # of a server in one exchange
+
+
+class ServerQuestions:
+    """Questions of a server, which it asks at once. `replies` has the answers, or the error why there are none."""
+
+    def __init__(self, requests: Mapping[str, Forwarded]) -> None:
+        self.requests = requests
+        self.replies: asyncio.Future[Replies] = asyncio.get_running_loop().create_future()
+
+
+class Exchange:
+    """A request in progress. `client` is the one that waits for it now.
+
+    `work` gets the exchange and returns the result. Without `work`, it is for requests in which nobody is asked.
+    """
+
+    def __init__(
+        self, client: Client, work: Callable[["Exchange"], Coroutine[Any, Any, Mapping[str, Any]]] | None = None
+    ) -> None:
+        self.client = client
+        self._questions: deque[ServerQuestions] = deque()
+        self._news = asyncio.Event()
+        self._messages = 0
+        self._names: set[str] = set()
+        self._task = asyncio.create_task((work or _nothing)(self), name="MCP exchange")
+        self._task.add_done_callback(lambda _: self._news.set())
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has a result, or has failed."""
+        return self._task.done()
+
+    async def result(self, client: Client) -> Mapping[str, Any]:
+        """Return the result of the request. Pass questions of the server on to `client`.
+
+        Raises InputRequired if the answers take longer. The exchange then goes on, and a client that comes back with
+        the answers calls this again.
+        """
+        self.client = client
+        while True:
+            if not self._questions:
+                await self._news.wait()
+            self._news.clear()
+            while self._questions:
+                asked = self._questions[0]
+                try:
+                    replies = await client.inputs(asked.requests)
+                except HoldfastError as error:
+                    asked.replies.set_exception(error)
+                else:
+                    asked.replies.set_result({name: reply.result for name, reply in replies.items()})
+                self._questions.popleft()
+            if self._task.done():
+                return self._task.result()
+
+    def cancel(self) -> None:
+        """End it, if it has not ended yet. This does not wait: the server may have to be told so."""
+        self._task.cancel()
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody else retrieves it
+
+    async def wait(self) -> None:
+        """Wait until it has ended."""
+        await asyncio.wait([self._task])
+
+    async def ask(self, requests: Mapping[str, Forwarded]) -> Replies:
+        """Ask the client, and return its replies by the same names. For the work of the exchange."""
+        names = {name: self._unused_name(name) for name in requests}
+        questions = ServerQuestions({names[name]: request for name, request in requests.items()})
+        self._questions.append(questions)
+        self._news.set()
+        replies = await questions.replies
+        return {name: replies[other] for name, other in names.items()}
+
+    async def notify(self, method: object, params: Mapping[str, Any]) -> None:
+        """Pass a notification of the server on to the client. For the work of the exchange."""
+        self._messages += 1
+        if self._messages > MAX_MESSAGES:
+            raise HoldfastError("the server was not heard out", why=f"it sent more than {MAX_MESSAGES:,} notifications")
+        if method == "notifications/progress":
+            progress, total, message = (params.get(name) for name in ("progress", "total", "message"))
+            if _is_number(progress):
+                await self.client.progress(
+                    cast(float, progress),
+                    total=cast(float, total) if _is_number(total) else None,
+                    message=message if isinstance(message, str) else None,
+                )
+        elif method == "notifications/message" and params.get("level") in LOG_LEVELS:
+            logger = params.get("logger")
+            await self.client.log(
+                str(params["level"]), params.get("data"), logger=logger if isinstance(logger, str) else None
+            )
+
+    def _unused_name(self, name: str) -> str:
+        """Return a name that no earlier question has: its answer would be taken for the answer to this one."""
+        unused, count = name, 1
+        while unused in self._names:
+            count += 1
+            unused = f"{name}#{count}"
+        self._names.add(unused)
+        return unused
+
+
+async def _nothing(_: Exchange) -> Mapping[str, Any]:
+    return {}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

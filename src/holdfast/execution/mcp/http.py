@@ -1,0 +1,147 @@
+"""Streamable HTTP: sends messages to an MCP server, and reads the messages that it answers with."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from yarl import URL
+
+from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.core.text import render
+from holdfast.execution.egress import Egress, Hop
+from holdfast.execution.mcp.messages import Message, StreamPlace, events_of, messages_of
+from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT
+from holdfast.execution.rest.responses import read_body
+from holdfast.execution.rest.runner import connection_error, is_stale
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+STREAM = "text/event-stream"
+ACCEPT = f"application/json, {STREAM}"
+MAX_STREAM = 4  # times the limit of a response
+IN_DOUBT = "The server may have begun: check before you call it again."
+
+# Takes a message of the server. Returns whether it was the one that ends the exchange.
+Receive = Callable[[Message], Awaitable[bool]]
+
+
+class SessionGone(Exception):
+    """The server does not know the session any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """How a server replied. `ended`: the expected message has come; `place`: where the stream was cut otherwise."""
+
+    status: int
+    headers: Mapping[str, str]
+    ended: bool
+    place: StreamPlace
+
+
+class HttpServer:
+    """An MCP server at an address. `headers` are sent with each request, such as credentials."""
+
+    def __init__(self, egress: Egress, url: str, headers: Mapping[str, str], *, limit: int) -> None:
+        self.url = url
+        self._egress = egress
+        self._headers = {"User-Agent": USER_AGENT, **headers}
+        self._limit = limit
+
+    async def post(
+        self, message: Message, headers: Mapping[str, str], receive: Receive, *, again: bool, url: str | None = None
+    ) -> HttpReply:
+        """Send a message, and hand the messages of the reply to `receive`, until one ends the exchange.
+
+        `again`: it can be sent a second time if the connection was closed. `url`: another address of the server.
+        """
+        sent = {"Content-Type": "application/json", "Accept": ACCEPT, "Accept-Encoding": ENCODINGS, **headers}
+        return await self._request("POST", url or self.url, sent, render(message), receive, again=again)
+
+    async def get(self, headers: Mapping[str, str], receive: Receive) -> HttpReply:
+        """Read the stream of the server, until a message ends it."""
+        return await self._request("GET", self.url, {"Accept": STREAM, **headers}, None, receive, again=True)
+
+    async def delete(self, headers: Mapping[str, str]) -> None:
+        """End a session."""
+        await self._request("DELETE", self.url, headers, None, _ignore, again=True)
+
+    async def _request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, receive: Receive, *, again: bool
+    ) -> HttpReply:
+        address = URL(url, encoded=True)
+        while True:
+            hop = Hop(address.raw_host or "")
+            async with self._egress.reserve_connection(hop):
+                try:
+                    async with self._egress.session().request(
+                        method, address, data=body, headers={**self._headers, **headers}, allow_redirects=False
+                    ) as response:
+                        return await self._read(response, hop, receive)
+                except (HoldfastError, SessionGone):
+                    raise
+                except Exception as error:  # noqa: BLE001 - errors that are not the connection's are raised again
+                    if again and is_stale(error, hop):
+                        again = False
+                        continue
+                    raise connection_error(error, hop, next=IN_DOUBT if not again else "Try again.") from None
+
+    async def _read(self, response: "ClientResponse", hop: Hop, receive: Receive) -> HttpReply:
+        status, headers, place = response.status, response.headers, StreamPlace()
+        kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        ended = False
+        if kind == STREAM and status == HTTPStatus.OK:
+            async for data in self._events(response, place):
+                for message in await messages_of(data):
+                    ended = await receive(message) or ended
+                if ended:
+                    break
+        else:
+            encoding = headers.get("Content-Encoding", "")
+            body = await read_body(response.content.iter_any(), encoding=encoding, limit=self._limit)
+            if kind == "application/json" and body and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                try:
+                    messages = await messages_of(body)
+                except Unavailable:
+                    if status < HTTPStatus.BAD_REQUEST:
+                        raise
+                    messages = []
+                for message in messages:
+                    ended = await receive(message) or ended
+        if not ended and status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise status_error(status, hop.host)
+        return HttpReply(status, headers, ended, place)
+
+    async def _events(self, response: "ClientResponse", place: StreamPlace) -> AsyncIterator[bytes]:
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise Unavailable("the stream of the server is compressed", why="streams are read uncompressed")
+        async for data in events_of(response.content.iter_any(), place, limit=MAX_STREAM * self._limit):
+            yield data
+
+
+class UnexpectedStatus(Unavailable):
+    """The server replied with an error status, without a message. `status` is the HTTP status."""
+
+    def __init__(self, status: int, what: str, *, why: str = "", next: str = "") -> None:
+        super().__init__(what, why=why, next=next)
+        self.status = status
+
+
+def status_error(status: int, host: str) -> UnexpectedStatus:
+    """Return the error for an HTTP status without a message."""
+    what = f"the MCP server {host} returned {status}"
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return UnexpectedStatus(status, what, why="it rejects the credentials", next="Check the secrets of the source.")
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return UnexpectedStatus(
+            status, what, why="redirects are not followed", next="Change the address of the source."
+        )
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return UnexpectedStatus(status, what, next="Wait before the next call.")
+    return UnexpectedStatus(status, what)
+
+
+async def _ignore(_: Message) -> bool:
+    return False

@@ -1,0 +1,216 @@
+"""Sessions with servers of the versions before 2026-07-28, which begin with a handshake."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, cast
+
+from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.http import HttpReply, HttpServer, Receive, SessionGone, UnexpectedStatus
+from holdfast.execution.mcp.messages import Message, StreamPlace, is_response, params_of, refusal, result_of
+from holdfast.execution.mcp.modern_session import READING, next_id
+from holdfast.mcp.headers import MirroredArgument
+from holdfast.mcp.inputs import CAPABILITIES, Forwarded
+from holdfast.mcp.protocol import INTERNAL_ERROR, LEGACY, McpError
+from holdfast.skills.client import SILENT
+
+MAX_RESUMPTIONS = 100  # of the stream of one request
+NOT_FOUND = 404
+
+log = logging.getLogger(__name__)
+
+
+class LegacyServer(Protocol):
+    """Sends the messages of a session to a server, and hands over those that come back."""
+
+    async def request(self, exchange: Exchange, message: Message) -> Message:
+        """Send a request, and return the response. Questions and notifications go to the exchange."""
+        ...
+
+    async def send(self, message: Message) -> None:
+        """Send a notification or a response."""
+        ...
+
+    def agree(self, version: str) -> None:
+        """Use the version that the handshake has found."""
+
+    async def close(self) -> None:
+        """End the session."""
+        ...
+
+
+class LegacySession:
+    """A session. `initialized` is what the server said of itself, `version` is the one that both sides use."""
+
+    def __init__(self, server: LegacyServer, initialized: Mapping[str, Any]) -> None:
+        self.server = server
+        self.version = str(initialized.get("protocolVersion"))
+        self.initialized = initialized
+
+    @classmethod
+    async def open(
+        cls, server: LegacyServer, *, about: Mapping[str, Any], capabilities: Mapping[str, Any]
+    ) -> "LegacySession":
+        """Make the handshake. The server may ask for what is in `capabilities`."""
+        given = {"protocolVersion": LEGACY[0], "capabilities": capabilities, "clientInfo": about}
+        nobody = Exchange(SILENT)
+        try:
+            session = cls(server, await _request(server, nobody, "initialize", given))
+            if session.version not in LEGACY:
+                raise Unavailable(
+                    "the MCP server cannot be used",
+                    why=f"it speaks version {session.version[:40]!r} of the protocol",
+                    next=f"Use a server that speaks one of {', '.join(LEGACY)}.",
+                )
+            server.agree(session.version)
+            await server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            if "logging" in cast(dict[str, Any], session.initialized.get("capabilities") or {}):
+                with suppress(HoldfastError, McpError):  # a server without logs is as good
+                    await _request(server, nobody, "logging/setLevel", {"level": "debug"})
+        except BaseException:
+            await server.close()
+            raise
+        return session
+
+    async def request(
+        self,
+        exchange: Exchange,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        mirrored: Sequence[MirroredArgument] = (),
+        again: bool = False,
+    ) -> Mapping[str, Any]:
+        """Send a request, and return the result. `mirrored` and `again` have no meaning for these versions."""
+        if exchange.client.wants_progress:
+            meta = cast(dict[str, Any], params.get("_meta") or {})
+            params = {**params, "_meta": {**meta, "progressToken": next_id()}}
+        return await _request(self.server, exchange, method, params)
+
+    async def close(self) -> None:
+        """End the session."""
+        await self.server.close()
+
+
+async def _request(
+    server: LegacyServer, exchange: Exchange, method: str, params: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    message = {"jsonrpc": "2.0", "id": next_id(), "method": method, "params": params}
+    return result_of(await server.request(exchange, message))
+
+
+async def answer(exchange: Exchange, question: Message) -> dict[str, Any]:
+    """Return the response to a request of a server: the reply of the client, or why there is none."""
+    id, method = question.get("id"), str(question.get("method"))
+    if method == "ping":
+        return {"jsonrpc": "2.0", "id": id, "result": {}}
+    if method not in CAPABILITIES:
+        return refusal(id)
+    try:
+        replies = await exchange.ask({"input": Forwarded(method, params_of(question))})
+    except HoldfastError as error:
+        return refusal(id, INTERNAL_ERROR, str(error))
+    return {"jsonrpc": "2.0", "id": id, "result": replies["input"]}
+
+
+class HttpSession(LegacyServer):
+    """A session over streamable HTTP."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._id: str | None = None
+        self._version = ""
+
+    def agree(self, version: str) -> None:
+        """Send the version with each request from now on."""
+        self._version = version
+
+    @property
+    def is_stateless(self) -> bool:
+        """Whether the server gave the session no id, and so keeps no state for it."""
+        return self._id is None
+
+    async def request(self, exchange: Exchange, message: Message) -> Message:
+        """Send a request, and read the stream until the response, again and again if the server cuts it."""
+        found: list[Message] = []
+        answers: set[asyncio.Task[None]] = set()
+
+        async def receive(received: Message) -> bool:
+            if is_response(received, message["id"]):
+                found.append(received)
+                return True
+            if "method" in received and "id" in received:
+                answers.add(asyncio.create_task(self._answer(exchange, received), name="answer to an MCP server"))
+            else:
+                await exchange.notify(received.get("method"), params_of(received))
+            return False
+
+        try:
+            reply = await self._post(message, receive)
+            if message["method"] == "initialize":
+                self._id = reply.headers.get("Mcp-Session-Id")
+            place, tries = reply.place, 0
+            while not found:
+                tries += 1
+                if not place.last or tries > MAX_RESUMPTIONS:
+                    raise Unavailable("the server ended its response without a result")
+                await exchange.client.detach()
+                place = await self._resume(place, receive)
+        except asyncio.CancelledError:
+            await self._cancel(message)
+            raise
+        finally:
+            for task in answers:
+                task.cancel()
+        return found[0]
+
+    async def send(self, message: Message) -> None:
+        """Send a notification or a response."""
+
+        async def ignore(_: Message) -> bool:
+            return False
+
+        await self._server.post(message, self._headers(), ignore, again=True)
+
+    async def close(self) -> None:
+        """End the session. If the server cannot be reached, it forgets the session by itself."""
+        if self._id is not None:
+            with suppress(HoldfastError, SessionGone, TimeoutError):
+                async with asyncio.timeout(2):
+                    await self._server.delete(self._headers())
+
+    async def _post(self, message: Message, receive: Receive) -> HttpReply:
+        again = message["method"] in READING
+        try:
+            return await self._server.post(message, self._headers(), receive, again=again)
+        except UnexpectedStatus as error:
+            if error.status == NOT_FOUND and self._id is not None:
+                raise SessionGone from None
+            raise
+
+    async def _resume(self, place: StreamPlace, receive: Receive) -> StreamPlace:
+        """Read the rest of a stream that the server has cut."""
+        await asyncio.sleep(place.retry)
+        reply = await self._server.get({**self._headers(), "Last-Event-ID": place.last}, receive)
+        return StreamPlace(reply.place.last or place.last, reply.place.retry)
+
+    async def _answer(self, exchange: Exchange, question: Message) -> None:
+        response = await answer(exchange, question)
+        try:
+            await self.send(response)
+        except HoldfastError as error:
+            log.warning("an MCP server did not take the answer to its question: %s", error)
+
+    async def _cancel(self, message: Message) -> None:
+        if message["method"] == "initialize":
+            return
+        params = {"requestId": message["id"], "reason": "the caller has gone"}
+        with suppress(HoldfastError, SessionGone, TimeoutError):
+            async with asyncio.timeout(2):
+                await self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"MCP-Protocol-Version": self._version} if self._version else {}
+        return headers if self._id is None else {**headers, "Mcp-Session-Id": self._id}

@@ -1,0 +1,125 @@
+"""Sessions with servers of the modern version (2026-07-28). They have no state: each request says all it needs."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, cast
+
+from holdfast.core.errors import LimitReached, Unavailable
+from holdfast.execution.mcp.exchange import Exchange, Replies
+from holdfast.execution.mcp.http import HttpServer
+from holdfast.execution.mcp.messages import Message, is_response, params_of, result_of
+from holdfast.mcp import protocol
+from holdfast.mcp.headers import MirroredArgument, headers_of
+from holdfast.mcp.inputs import CAPABILITIES, Forwarded, MissingCapability
+from holdfast.mcp.protocol import MISSING_CAPABILITY, MODERN, McpError
+from holdfast.skills.client import Client
+
+MAX_ROUNDS = 20  # in which a server asks for input before it answers
+CLIENT_INFO = protocol.PREFIX + "clientInfo"
+READING = ("server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list",
+           "resources/read", "prompts/get", "completion/complete")  # fmt: skip
+
+_ids = count(1)
+
+
+def next_id() -> int:
+    """Return a new id of a request."""
+    return next(_ids)
+
+
+class ModernSession:
+    """Sends requests to a server. `about` is this client; `sampling`: the server may ask the model of a client."""
+
+    def __init__(self, server: HttpServer, *, about: Mapping[str, Any], sampling: bool = False) -> None:
+        self._server = server
+        self._about = about
+        self._sampling = sampling
+
+    async def request(
+        self,
+        exchange: Exchange,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        mirrored: Sequence[MirroredArgument] = (),
+        again: bool = False,
+    ) -> Mapping[str, Any]:
+        """Send a request, and return the result. `again`: it can be sent twice without harm."""
+        again = again or method in READING
+        sent = dict(params)
+        for _ in range(MAX_ROUNDS):
+            sent["_meta"] = self._meta(exchange.client, params)
+            result = await self._send(exchange, method, sent, mirrored, again=again)
+            if result.get("resultType", "complete") != "input_required":
+                return result
+            requests = requests_of(result.get("inputRequests"))
+            replies: Replies = await exchange.ask(requests) if requests else {}
+            sent = {**params, "inputResponses": dict(replies)}
+            if "requestState" in result:
+                sent["requestState"] = result["requestState"]
+        raise LimitReached("the server was not heard out", why=f"it asked for input more than {MAX_ROUNDS} times")
+
+    async def close(self) -> None:
+        """Do nothing: there is no state."""
+
+    async def _send(
+        self,
+        exchange: Exchange,
+        method: str,
+        params: Mapping[str, Any],
+        mirrored: Sequence[MirroredArgument],
+        *,
+        again: bool,
+    ) -> dict[str, Any]:
+        id = next_id()
+        found: list[Message] = []
+
+        async def receive(message: Message) -> bool:
+            if is_response(message, id):
+                found.append(message)
+                return True
+            await exchange.notify(message.get("method"), params_of(message))
+            return False
+
+        message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        await self._server.post(message, headers_of(MODERN, method, params, mirrored), receive, again=again)
+        if not found:
+            raise Unavailable("the server ended its response without a result")
+        try:
+            return result_of(found[0])
+        except McpError as error:
+            missing = (error.data or {}).get("requiredCapabilities")
+            if error.code == MISSING_CAPABILITY and isinstance(missing, dict):
+                raise MissingCapability(cast(dict[str, Any], missing)) from None
+            raise
+
+    def _meta(self, client: Client, params: Mapping[str, Any]) -> dict[str, Any]:
+        given: object = params.get("_meta")
+        meta: dict[str, Any] = {
+            **(cast(dict[str, Any], given) if isinstance(given, dict) else {}),
+            protocol.VERSION: MODERN,
+            protocol.CAPABILITIES: capabilities_for(client, sampling=self._sampling),
+            CLIENT_INFO: self._about,
+        }
+        if client.wants_progress:
+            meta["progressToken"] = next_id()
+        if client.level is not None:
+            meta[protocol.LOG_LEVEL] = client.level
+        return meta
+
+
+def capabilities_for(client: Client, *, sampling: bool) -> dict[str, Any]:
+    """Return what a server may ask a client for: what the client can, and the source allows."""
+    allowed = [name for name in CAPABILITIES.values() if sampling or name != "sampling"]
+    return {name: client.capabilities[name] for name in allowed if name in client.capabilities}
+
+
+def requests_of(given: object) -> dict[str, Forwarded]:
+    """Return the questions of a server by their names. Raise Unavailable if they are none that a client knows."""
+    found: dict[str, Forwarded] = {}
+    for name, each in cast(dict[str, Any], given if isinstance(given, dict) else {}).items():
+        request = cast(dict[str, Any], each if isinstance(each, dict) else {})
+        if request.get("method") not in CAPABILITIES:
+            raise Unavailable(f"the server asks for {str(request.get('method'))[:100]!r}, which no client can answer")
+        found[name] = Forwarded(str(request["method"]), params_of(request))
+    return found

@@ -1,0 +1,178 @@
+"""The runner of tools of other MCP servers."""
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
+from holdfast.core.text import render
+from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.servers import McpServers, Upstream
+from holdfast.execution.redaction import Redaction
+from holdfast.execution.rest.requests import fill_secrets, secrets_in
+from holdfast.execution.rest.runner import Secrets, redact_error, secret_values
+from holdfast.execution.runner import IN_DOUBT, Result
+from holdfast.mcp.content import text_of_json
+from holdfast.mcp.headers import MirroredArgument, mirrored_of
+from holdfast.mcp.protocol import McpError
+from holdfast.postgres.database import Database
+from holdfast.skills.client import InputRequired
+from holdfast.skills.request import Backend, McpServer
+from holdfast.skills.run import Run
+from holdfast.skills.sources.mcp import with_scheme
+from holdfast.skills.tool import Tool
+
+CALL = "tools/call"
+
+
+class McpBackends:
+    """Finds the servers of one tenant's sources, with their secrets."""
+
+    def __init__(self, database: Database, servers: McpServers, secrets: Secrets) -> None:
+        self.servers = servers
+        self._database = database
+        self._secrets = secrets
+
+    async def upstream(self, backend: Backend, *, user: str = "") -> tuple[Upstream, Redaction]:
+        """Return the server of a source for a user, and the redaction of its secrets."""
+        server = server_of(backend)
+        names = secrets_in(backend.headers)
+        values = await secret_values(
+            self._secrets, names, lambda: urlsplit(server.url).hostname or "", f"the source {backend.source}"
+        )
+        return (
+            Upstream(
+                str(await self._database.tenant()),
+                backend.source,
+                server.url,
+                {name: fill_secrets(value, values) for name, value in backend.headers.items()},
+                server.sampling,
+                "" if server.shared else user,
+            ),
+            Redaction(values.values()),
+        )
+
+    async def request(self, backend: Backend, method: str, params: Mapping[str, Any], run: Run) -> Mapping[str, Any]:
+        """Send a request other than a call of a tool, and return its result. Questions go to the run's client."""
+        upstream, redaction = await self.upstream(backend, user=user_of(run))
+        owner = _owner(upstream, run, method, params)
+        exchange = self.servers.resume(run.client.waiting, owner)
+        if exchange is None:
+            exchange = self.servers.begin(upstream, method, params, client=run.client)
+        return redaction.redact(await finish(self.servers, exchange, run, owner))
+
+
+class McpRunner:
+    """Calls tools of MCP servers. Each call is one request, and its result is passed on unchanged."""
+
+    def __init__(self, backends: McpBackends) -> None:
+        self._backends = backends
+        self._servers = backends.servers
+
+    async def run(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
+        """Call the tool on its server."""
+        if tool.request is None or tool.request.mcp is None or tool.backend is None:
+            raise InvalidInput(f"{tool.name} cannot be called", why="it belongs to no MCP server")
+        upstream, redaction = await self._backends.upstream(tool.backend, user=user_of(run))
+        try:
+            params = {"name": tool.request.mcp.name, "arguments": dict(arguments)}
+            exchange = await self._exchange(tool, upstream, params, run)
+            owner = _owner(upstream, run, CALL, params)
+            found = await finish(self._servers, exchange, run, owner)
+        except McpError as error:
+            return Result(redaction.redact(f"{error.message} (code {error.code})"), failed=True)
+        except HoldfastError as error:
+            raise redact_error(error, redaction) from None
+        return result_of(redaction.redact(found), tool.backend)
+
+    async def _exchange(self, tool: Tool, upstream: Upstream, params: Mapping[str, Any], run: Run) -> Exchange:
+        """Return the exchange that waits for this client's answers, or begin one."""
+        if run.client.waiting:
+            waiting = self._servers.resume(run.client.waiting, _owner(upstream, run, CALL, params))
+            if waiting is not None:
+                return waiting
+            if not tool.idempotent and not await self._servers.speaks_modern(upstream):
+                raise Unavailable(
+                    f"the call of {tool.name} that waited for the answers is gone",
+                    why="the process that made it stopped, or the answers came too late",
+                    next=IN_DOUBT,
+                )
+        return self._servers.begin(
+            upstream, CALL, params, client=run.client, mirrored=_mirrored(tool), again=tool.idempotent
+        )
+
+
+async def finish(servers: McpServers, exchange: Exchange, run: Run, owner: str) -> Mapping[str, Any]:
+    """Return the result of an exchange. If it waits for its client, keep it until the client comes back."""
+    try:
+        return await exchange.result(run.client)
+    except InputRequired:
+        run.client.waiting = servers.wait_for_client(exchange, owner)
+        raise
+    except BaseException:
+        servers.cancel(exchange)
+        raise
+
+
+def server_of(backend: Backend) -> McpServer:
+    """Return the MCP server of a source."""
+    if backend.mcp is None:
+        raise InvalidInput(f"the source {backend.source} is not an MCP server")
+    return backend.mcp
+
+
+def user_of(run: Run) -> str:
+    """Return for whom a run calls, so that nobody gets another's session."""
+    return render([run.user, run.agent]).decode()
+
+
+def result_of(found: Mapping[str, Any], backend: Backend) -> Result:
+    """Convert the result of a server. The value is its structured content, or its text."""
+    content: object = found.get("content")
+    if not isinstance(content, list) or not all(isinstance(each, dict) for each in cast(list[Any], content)):
+        raise Unavailable("the MCP server returned an invalid result", why="its `content` is not a list of objects")
+    blocks = [with_scheme(each, backend) for each in cast(list[dict[str, Any]], content)]
+    result = {**found, "content": blocks}
+    result.pop("resultType", None)
+    text = text_of_json(blocks)
+    structured: object = found.get("structuredContent")
+    value = structured if structured is not None else text
+    failed = found.get("isError") is True
+    return Result(text if failed and text else value, failed=failed, plain=True, mcp=result)
+
+
+def _owner(upstream: Upstream, run: Run, method: str, params: Mapping[str, Any]) -> str:
+    """Return what has to be the same when a client comes back to an exchange."""
+    known = [upstream.tenant, upstream.source, run.user, run.agent, method, dict(params)]
+    return hashlib.blake2s(render(known)).hexdigest()
+
+
+def _mirrored(tool: Tool) -> tuple[MirroredArgument, ...]:
+    if tool.id is None:
+        return tuple(mirrored_of(tool.parameters))
+    return _mirrored_of_version(_Versioned(tool))
+
+
+class _Versioned:
+    """A tool as a key: two are equal if they are the same version of the same tool."""
+
+    __slots__ = ("tool",)
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+
+    def __hash__(self) -> int:
+        return hash((self.tool.id, self.tool.version))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Versioned) and (self.tool.id, self.tool.version) == (
+            other.tool.id,
+            other.tool.version,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _mirrored_of_version(each: _Versioned) -> tuple[MirroredArgument, ...]:
+    return tuple(mirrored_of(each.tool.parameters))
