@@ -550,6 +550,14 @@ export type McpServer = {
   readonly shared?: boolean;
 };
 
+export type McpSettings = {
+  readonly command?: ReadonlyArray<string>;
+  readonly env?: Record<string, string>;
+  readonly prefix?: string | null;
+  readonly sampling?: boolean;
+  readonly shared?: boolean;
+};
+
 export type McpTool = {
   readonly name: string;
   readonly definition?: Record<string, unknown>;
@@ -733,6 +741,7 @@ export type NewSource = {
   readonly auth?: Record<string, string>;
   readonly headers?: Record<string, string>;
   readonly timeout?: number | null;
+  readonly mcp?: McpSettings | null;
 };
 
 export type NewTenant = {
@@ -1178,6 +1187,7 @@ export type SourceChange = {
   readonly auth?: Record<string, string> | null;
   readonly headers?: Record<string, string> | null;
   readonly timeout?: number | null;
+  readonly mcp?: McpSettings | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly accept_address?: boolean;

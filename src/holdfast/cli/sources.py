@@ -1,5 +1,6 @@
-"""`holdfast sources`: import tools from documents of back ends."""
+"""`holdfast sources`: import tools from documents of back ends, and from MCP servers."""
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
 from holdfast.core.errors import InvalidInput, TooLarge, Unavailable
 
-app = group("Import tools from OpenAPI and Swagger documents of back ends.")
+app = group("Import tools from documents of back ends, and from MCP servers.")
 
 MAX_BYTES = 50_000_000  # a copy from holdfast.skills.sources, which takes too long to load
 FETCH_SECONDS = 60.0  # without a response of the server
@@ -65,6 +66,24 @@ Rpc = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Address of a JSON-RPC service. Without LOCATION, it is asked for its methods."),
 ]
+Mcp = Annotated[str | None, typer.Option(metavar="URL", help="Address of an MCP server.")]
+McpCommand = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="Program that is an MCP server. The server's operator has to allow it."),
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Variable for --mcp-command. {{secret:NAME}} is replaced by the secret. Can be repeated.",
+    ),
+]
+Prefix = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Prefix of the names of an MCP server's tools. [default: the source's name]"),
+]
+Sampling = Annotated[bool | None, typer.Option(help="Let an MCP server ask the models of its clients.")]
+Shared = Annotated[bool | None, typer.Option(help="Let users share a session with an MCP server.")]
 
 
 @command(app)
@@ -73,6 +92,12 @@ async def add(
     name: Name,
     location: NewLocation = None,
     rpc: Rpc = None,
+    mcp: Mcp = None,
+    mcp_command: McpCommand = None,
+    env: Env = None,
+    prefix: Prefix = None,
+    sampling: Sampling = None,
+    shared: Shared = None,
     all: All = False,
     operation: Operation = None,
     tag: Tag = None,
@@ -85,18 +110,26 @@ async def add(
     """Import operations of a document as tools.
 
     These are the operations that the document marks `x-ai-enabled`, and those that you select. A document describes a
-    REST service (OpenAPI, Swagger) or a JSON-RPC service (OpenRPC).
+    REST service (OpenAPI, Swagger) or a JSON-RPC service (OpenRPC). Of an MCP server, you get all tools, prompts and
+    resources, or the tools that you select.
 
     \b
     holdfast sources add shop shop.yaml --tag orders --auth key=shop-key
     holdfast sources add shop https://shop.example.com/openapi.json --all
     holdfast sources add market --rpc https://market.example.com/rpc --all
+    holdfast sources add github --mcp https://mcp.example.com/mcp --header 'Authorization: Bearer {{secret:github}}'
+    holdfast sources add files --mcp-command 'npx -y @modelcontextprotocol/server-filesystem /srv/shared'
     """
-    if location is None and rpc is None:
-        raise InvalidInput("there is no document", next="Pass a file or URL, or the address of a service with --rpc.")
+    is_mcp = mcp is not None or mcp_command is not None
+    if sum((location is not None or rpc is not None, mcp is not None, mcp_command is not None)) != 1:
+        raise InvalidInput(
+            "there is no document" if not is_mcp else "there is more than one back end",
+            next="Pass one of: a file or URL, --rpc, --mcp, --mcp-command.",
+        )
     wanted: dict[str, Any] = {
         "name": name,
-        "kind": None if rpc is None else "jsonrpc",
+        "kind": "mcp" if is_mcp else None if rpc is None else "jsonrpc",
+        "mcp": _mcp_settings(mcp_command, env, prefix, sampling, shared) if is_mcp else None,
         "choice": choice_of(all=all, operations=operation, tags=tag, paths=path) or {},
         "base_url": base_url or rpc,
         "auth": pairs("--auth", auth, "=", "SCHEME=SECRET"),
@@ -109,8 +142,8 @@ async def add(
             document = read_document(location, progress)
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
-            progress("asking the service" if document is None else f"importing {len(document):,} characters")
-            report = await api.call("add_source", **wanted, document=document, url=_url(location) or rpc)
+            progress("asking the server" if document is None else f"importing {len(document):,} characters")
+            report = await api.call("add_source", **wanted, document=document, url=_url(location) or rpc or mcp)
     _report_import(invocation, report)
 
 
@@ -143,6 +176,12 @@ async def change(
     auth: Auth = None,
     header: Header = None,
     timeout: Timeout = None,
+    mcp: Mcp = None,
+    mcp_command: McpCommand = None,
+    env: Env = None,
+    prefix: Prefix = None,
+    sampling: Sampling = None,
+    shared: Shared = None,
     accept_address: Accept = False,
 ) -> None:
     """Change the selected operations, or how the back end is called. Omitted options are unchanged.
@@ -164,9 +203,13 @@ async def change(
             "auth": _merge(backend.get("auth", {}), auths) if auths else None,
             "headers": _merge(backend.get("headers", {}), headers) if headers else None,
             "timeout": timeout,
-            "url": _url(location),
+            "url": _url(location) or mcp,
             "accept_address": accept_address,
         }
+        if server := _mcp_settings(mcp_command, env, prefix, sampling, shared):
+            known: dict[str, Any] = {**(backend.get("mcp") or {})}
+            known.pop("url", None)
+            wanted["mcp"] = {**known, **server, "env": _merge(known.get("env", {}), server.get("env", {}))}
         if location is not None or (old["location"] and (choice or base_url) and not _is_asked(old)):
             with invocation.output.progress() as progress:
                 wanted["document"] = read_document(location or old["location"], progress)
@@ -186,7 +229,7 @@ async def reload(
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
             document = await _document_to_reload(api, name, location, progress)
-            progress("asking the service" if document is None else f"importing {len(document):,} characters")
+            progress("asking the server" if document is None else f"importing {len(document):,} characters")
             body = {"document": document, "url": _url(location), "dry_run": dry_run, "accept_address": accept_address}
             report = await api.call("reload_source", name=name, **body)
     _report_import(invocation, report)
@@ -211,6 +254,19 @@ def choice_of(
     """Return the selected operations for the API, or None if nothing is selected."""
     choice = {"everything": all, "operations": operations, "tags": tags, "paths": paths}
     return {name: value for name, value in choice.items() if value} or None
+
+
+def _mcp_settings(
+    command: str | None, env: list[str] | None, prefix: str | None, sampling: bool | None, shared: bool | None
+) -> dict[str, Any]:
+    """Return what the options say of an MCP server, without those that were not given."""
+    try:
+        words = shlex.split(command) if command is not None else None
+    except ValueError as error:
+        raise InvalidInput("--mcp-command cannot be read", why=str(error), next="Quote it as in a shell.") from None
+    variables = pairs("--env", env, "=", "NAME=VALUE") or None
+    given = {"command": words, "env": variables, "prefix": prefix, "sampling": sampling, "shared": shared}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def pairs(option: str, texts: Iterable[str] | None, sign: str, form: str) -> dict[str, str]:
@@ -259,6 +315,7 @@ def format_source(source: Mapping[str, Any]) -> str:
         "document": " ".join(filter(None, [source["title"], source["label"]])),
         "location": source["location"] or "given by hand",
         "chosen": ", ".join(chosen) or "what the document marks",
+        "MCP": _describe_server(backend.get("mcp")),
         "base URL": backend.get("base_url") or "",
         "auth": ", ".join(f"{scheme} by {secret}" for scheme, secret in backend.get("auth", {}).items()),
         "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),
@@ -268,6 +325,16 @@ def format_source(source: Mapping[str, Any]) -> str:
     }
     lines = [source["name"], *(f"{name:<9}  {value}" for name, value in about.items() if value)]
     return printable("\n".join(lines))
+
+
+def _describe_server(server: Mapping[str, Any] | None) -> str:
+    if server is None:
+        return ""
+    about = [server.get("url") or shlex.join(server.get("command", ()))]
+    about += [f"{name}={value}" for name, value in server.get("env", {}).items()]
+    if server.get("prefix") is not None:
+        about.append(f"prefix {server['prefix'] or 'none'}")
+    return ", ".join(about + [word for word in ("sampling", "shared") if server.get(word)])
 
 
 async def _document_to_reload(api: Api, name: str, location: str | None, progress: Progress) -> str | None:
@@ -287,7 +354,7 @@ async def _document_to_reload(api: Api, name: str, location: str | None, progres
 
 def _is_asked(source: Mapping[str, Any]) -> bool:
     """Whether the document of a source comes from the service itself."""
-    return source["kind"] == "jsonrpc" and bool(source["location"])
+    return source["kind"] == "mcp" or (source["kind"] == "jsonrpc" and bool(source["location"]))
 
 
 def _url(location: str | None) -> str | None:

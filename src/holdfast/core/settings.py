@@ -581,6 +581,9 @@ class ExecutionSettings(SettingsSection):
     functions: Names = Field(
         default=(), description="modules whose functions registered tools may name, as `module:name`"
     )
+    commands: Names = Field(
+        default=(), description="programs that sources may start as MCP servers, such as `npx`; by default none"
+    )
     secret_key: StrongSecret = Field(
         default=None, description="key that encrypts the secrets of back ends; if unset, the installation's secret"
     )

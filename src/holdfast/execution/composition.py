@@ -111,7 +111,7 @@ class SharedExecution:
         return SourceDocuments(self.documents, self._http(secrets, JSON_RPC), self._mcp(database, secrets))
 
     def _mcp(self, database: Database, secrets: Secrets) -> McpBackends:
-        return McpBackends(database, self.servers, secrets.values)
+        return McpBackends(database, self.servers, secrets.values, commands=self.settings.commands)
 
     def _http(self, secrets: Secrets, dialect: Dialect) -> HttpRunner:
         most = self.settings.max_response_bytes

@@ -5,7 +5,8 @@ from typing import Any, cast
 
 from holdfast.core.errors import TooLarge
 from holdfast.core.text import render
-from holdfast.execution.mcp.servers import McpServers, Upstream
+from holdfast.execution.mcp.connections import Upstream
+from holdfast.execution.mcp.servers import McpServers
 from holdfast.mcp.protocol import METHOD_NOT_FOUND, McpError
 from holdfast.skills.sources.mcp import MARK
 

@@ -1,5 +1,6 @@
 """Streamable HTTP: sends messages to an MCP server, and reads the messages that it answers with."""
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -10,7 +11,9 @@ from yarl import URL
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress, Hop
-from holdfast.execution.mcp.messages import Message, StreamPlace, events_of, messages_of
+from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.messages import Message, StreamPlace, events_of, is_response, messages_of, params_of
+from holdfast.execution.mcp.modern_session import ModernServer
 from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT
 from holdfast.execution.rest.responses import read_body
 from holdfast.execution.rest.runner import connection_error, is_stale
@@ -41,7 +44,7 @@ class HttpReply:
     place: StreamPlace
 
 
-class HttpServer:
+class HttpServer(ModernServer):
     """An MCP server at an address. `headers` are sent with each request, such as credentials."""
 
     def __init__(self, egress: Egress, url: str, headers: Mapping[str, str], *, limit: int) -> None:
@@ -49,6 +52,27 @@ class HttpServer:
         self._egress = egress
         self._headers = {"User-Agent": USER_AGENT, **headers}
         self._limit = limit
+
+    async def request(
+        self, exchange: Exchange, message: Message, headers: Mapping[str, str], *, again: bool
+    ) -> Message:
+        """Send a request, and return the response."""
+        found: list[Message] = []
+
+        async def receive(received: Message) -> bool:
+            if is_response(received, message["id"]):
+                found.append(received)
+                return True
+            await exchange.notify(received.get("method"), params_of(received))
+            return False
+
+        await self.post(message, headers, receive, again=again)
+        if not found:
+            raise Unavailable("the server ended its response without a result")
+        return found[0]
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection of its own."""
 
     async def post(
         self, message: Message, headers: Mapping[str, str], receive: Receive, *, again: bool, url: str | None = None
@@ -63,6 +87,26 @@ class HttpServer:
     async def get(self, headers: Mapping[str, str], receive: Receive) -> HttpReply:
         """Read the stream of the server, until a message ends it."""
         return await self._request("GET", self.url, {"Accept": STREAM, **headers}, None, receive, again=True)
+
+    async def stream(self, take: Callable[[bytes], Awaitable[None]]) -> None:
+        """Read a stream until it ends, and hand over the data of its events. It may be endless, its events not."""
+        hop = Hop(URL(self.url, encoded=True).raw_host or "")
+        async with self._egress.reserve_connection(hop):
+            try:
+                async with self._egress.session().get(
+                    URL(self.url, encoded=True), headers={**self._headers, "Accept": STREAM}, allow_redirects=False
+                ) as response:
+                    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+                    if response.status != HTTPStatus.OK or kind != STREAM:
+                        raise status_error(response.status, hop.host)
+                    async for data in events_of(
+                        response.content.iter_any(), StreamPlace(), limit=sys.maxsize, event_limit=self._limit
+                    ):
+                        await take(data)
+            except HoldfastError:
+                raise
+            except Exception as error:  # noqa: BLE001 - errors that are not the connection's are raised again
+                raise connection_error(error, hop, next=IN_DOUBT) from None
 
     async def delete(self, headers: Mapping[str, str]) -> None:
         """End a session."""

@@ -23,7 +23,15 @@ log = logging.getLogger(__name__)
 
 
 class LegacyServer(Protocol):
-    """Sends the messages of a session to a server, and hands over those that come back."""
+    """Sends the messages of a session to a server, and hands over those that come back.
+
+    `is_stateless`: all users can share the session. `is_serial`: it takes one request at a time. `is_gone`: the
+    connection has ended.
+    """
+
+    is_stateless: bool = False
+    is_serial: bool = False
+    is_gone: bool = False
 
     async def request(self, exchange: Exchange, message: Message) -> Message:
         """Send a request, and return the response. Questions and notifications go to the exchange."""
@@ -127,11 +135,6 @@ class HttpSession(LegacyServer):
         """Send the version with each request from now on."""
         self._version = version
 
-    @property
-    def is_stateless(self) -> bool:
-        """Whether the server gave the session no id, and so keeps no state for it."""
-        return self._id is None
-
     async def request(self, exchange: Exchange, message: Message) -> Message:
         """Send a request, and read the stream until the response, again and again if the server cuts it."""
         found: list[Message] = []
@@ -151,6 +154,7 @@ class HttpSession(LegacyServer):
             reply = await self._post(message, receive)
             if message["method"] == "initialize":
                 self._id = reply.headers.get("Mcp-Session-Id")
+                self.is_stateless = self._id is None  # the server keeps no state for it
             place, tries = reply.place, 0
             while not found:
                 tries += 1

@@ -1,5 +1,6 @@
 """Messages: JSON-RPC messages and event streams of MCP servers, read within limits. Pure, but for a thread."""
 
+import sys
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -75,34 +76,59 @@ def refusal(id: object, code: int = METHOD_NOT_FOUND, message: str = "this clien
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message[:MAX_TEXT]}}
 
 
-async def events_of(chunks: AsyncIterable[bytes], place: StreamPlace, *, limit: int) -> AsyncIterator[bytes]:
+class _Events:
+    """Collects the lines of a stream into events. `place` says how to continue the stream."""
+
+    def __init__(self, place: StreamPlace, most: int) -> None:
+        self._place = place
+        self._most = most
+        self._data: list[bytes] = []
+        self._size = 0
+
+    def add(self, line: bytes) -> bytes | None:
+        """Add a line. Return the data of the event that it ends, if it ends one; without data it only marks a place."""
+        if not line:
+            found, self._data, self._size = b"\n".join(self._data), [], 0
+            return found or None
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+            self._size += len(value)
+            _check_event(self._size, self._most)
+        elif name == b"id" and b"\0" not in value:
+            self._place.last = value.decode(errors="replace")
+        elif name == b"retry" and value.isdigit():
+            self._place.retry = min(int(value[:9]) / 1000, MAX_RETRY)
+        return None
+
+
+async def events_of(
+    chunks: AsyncIterable[bytes], place: StreamPlace, *, limit: int, event_limit: int = sys.maxsize
+) -> AsyncIterator[bytes]:
     """Yield the data of the events of a stream, and note in `place` how to continue it.
 
     Raises TooLarge above `limit` bytes: a stream ends with the response, and a server that never ends it is cut off.
+    An event has at most `event_limit` bytes.
     """
-    buffer, data, size = bytearray(), list[bytes](), 0
+    events, buffer, size = _Events(place, event_limit), bytearray(), 0
     async for chunk in chunks:
         size += len(chunk)
         if size > limit:
             raise TooLarge(f"the stream of the server has more than {limit:,} bytes, and was not read to its end")
         buffer += chunk
         if b"\n" not in chunk:  # a long line is searched once
+            _check_event(len(buffer), event_limit)
             continue
         *lines, rest = buffer.replace(b"\r\n", b"\n").split(b"\n")
         buffer = bytearray(rest)
         for line in lines:
-            if not line:
-                if any(data):  # an event without data only marks a place
-                    yield b"\n".join(data)
-                data = []
-                continue
-            name, _, value = bytes(line).partition(b":")
-            value = value.removeprefix(b" ")
-            if name == b"data":
-                data.append(value)
-            elif name == b"id" and b"\0" not in value:
-                place.last = value.decode(errors="replace")
-            elif name == b"retry" and value.isdigit():
-                place.retry = min(int(value[:9]) / 1000, MAX_RETRY)
-    if any(data):
-        yield b"\n".join(data)
+            if (data := events.add(bytes(line))) is not None:
+                yield data
+    if (data := events.add(b"")) is not None:
+        yield data
+
+
+def _check_event(size: int, most: int) -> None:
+    if size > most:
+        raise TooLarge(f"a message of the server has more than {most:,} bytes, and was not read")

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from holdfast.core.errors import LimitReached, Unavailable
 from holdfast.execution.mcp.exchange import Exchange, Replies
-from holdfast.execution.mcp.http import HttpServer
-from holdfast.execution.mcp.messages import Message, is_response, params_of, result_of
+from holdfast.execution.mcp.messages import Message, params_of, result_of
 from holdfast.mcp import protocol
 from holdfast.mcp.headers import MirroredArgument, headers_of
 from holdfast.mcp.inputs import CAPABILITIES, Forwarded, MissingCapability
@@ -27,11 +26,26 @@ def next_id() -> int:
     return next(_ids)
 
 
+class ModernServer(Protocol):
+    """Sends a request to a server, and returns the response. Notifications go to the exchange.
+
+    `again`: it can be sent a second time if the connection was closed. `is_gone`: the connection has ended.
+    """
+
+    is_gone: bool = False
+
+    async def request(
+        self, exchange: Exchange, message: Message, headers: Mapping[str, str], *, again: bool
+    ) -> Message: ...
+
+    async def close(self) -> None: ...
+
+
 class ModernSession:
     """Sends requests to a server. `about` is this client; `sampling`: the server may ask the model of a client."""
 
-    def __init__(self, server: HttpServer, *, about: Mapping[str, Any], sampling: bool = False) -> None:
-        self._server = server
+    def __init__(self, server: ModernServer, *, about: Mapping[str, Any], sampling: bool = False) -> None:
+        self.server = server
         self._about = about
         self._sampling = sampling
 
@@ -60,7 +74,8 @@ class ModernSession:
         raise LimitReached("the server was not heard out", why=f"it asked for input more than {MAX_ROUNDS} times")
 
     async def close(self) -> None:
-        """Do nothing: there is no state."""
+        """Close the connection, if there is one."""
+        await self.server.close()
 
     async def _send(
         self,
@@ -71,22 +86,12 @@ class ModernSession:
         *,
         again: bool,
     ) -> dict[str, Any]:
-        id = next_id()
-        found: list[Message] = []
-
-        async def receive(message: Message) -> bool:
-            if is_response(message, id):
-                found.append(message)
-                return True
-            await exchange.notify(message.get("method"), params_of(message))
-            return False
-
-        message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-        await self._server.post(message, headers_of(MODERN, method, params, mirrored), receive, again=again)
-        if not found:
-            raise Unavailable("the server ended its response without a result")
+        message = {"jsonrpc": "2.0", "id": next_id(), "method": method, "params": params}
+        response = await self.server.request(
+            exchange, message, headers_of(MODERN, method, params, mirrored), again=again
+        )
         try:
-            return result_of(found[0])
+            return result_of(response)
         except McpError as error:
             missing = (error.data or {}).get("requiredCapabilities")
             if error.code == MISSING_CAPABILITY and isinstance(missing, dict):

@@ -1,15 +1,17 @@
 """The runner of tools of other MCP servers."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
+from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, Unavailable
 from holdfast.core.text import render
+from holdfast.execution.mcp.connections import Upstream
 from holdfast.execution.mcp.exchange import Exchange
-from holdfast.execution.mcp.servers import McpServers, Upstream
+from holdfast.execution.mcp.servers import McpServers
+from holdfast.execution.mcp.stdio import Program, inherited_environment
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.requests import fill_secrets, secrets_in
 from holdfast.execution.rest.runner import Secrets, redact_error, secret_values
@@ -30,29 +32,46 @@ CALL = "tools/call"
 class McpBackends:
     """Finds the servers of one tenant's sources, with their secrets."""
 
-    def __init__(self, database: Database, servers: McpServers, secrets: Secrets) -> None:
+    def __init__(
+        self, database: Database, servers: McpServers, secrets: Secrets, *, commands: Collection[str] = ()
+    ) -> None:
         self.servers = servers
         self._database = database
         self._secrets = secrets
+        self._commands = commands  # that the operator allows
 
     async def upstream(self, backend: Backend, *, user: str = "") -> tuple[Upstream, Redaction]:
         """Return the server of a source for a user, and the redaction of its secrets."""
         server = server_of(backend)
-        names = secrets_in(backend.headers)
+        if server.command:
+            self._check_command(server.command)
         values = await secret_values(
-            self._secrets, names, lambda: urlsplit(server.url).hostname or "", f"the source {backend.source}"
+            self._secrets,
+            secrets_in(backend.headers) | secrets_in(server.env),
+            lambda: f"the program {server.command[0]}" if server.command else urlsplit(server.url).hostname or "",
+            f"the source {backend.source}",
         )
+        variables = {name: fill_secrets(value, values) for name, value in server.env.items()}
         return (
             Upstream(
                 str(await self._database.tenant()),
                 backend.source,
                 server.url,
                 {name: fill_secrets(value, values) for name, value in backend.headers.items()},
+                Program(server.command, {**inherited_environment(), **variables}) if server.command else None,
                 server.sampling,
                 "" if server.shared else user,
             ),
             Redaction(values.values()),
         )
+
+    def _check_command(self, command: Sequence[str]) -> None:
+        if command[0] not in self._commands:
+            raise Forbidden(
+                f"the program {command[0]} was not started",
+                why="the operator of this server has not allowed it",
+                next="Ask an operator to add it to the setting execution.commands.",
+            )
 
     async def request(self, backend: Backend, method: str, params: Mapping[str, Any], run: Run) -> Mapping[str, Any]:
         """Send a request other than a call of a tool, and return its result. Questions go to the run's client."""

@@ -1,11 +1,9 @@
 """The sessions with the MCP servers of all sources, and the exchanges that wait for their clients."""
 
 import asyncio
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from time import monotonic
 from typing import Any, cast
 from uuid import uuid4
@@ -14,41 +12,29 @@ from holdfast.core.background import PeriodicJob
 from holdfast.core.errors import LimitReached
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress
+from holdfast.execution.mcp.connections import McpConnections, Upstream
 from holdfast.execution.mcp.exchange import Exchange
-from holdfast.execution.mcp.http import HttpServer, SessionGone, UnexpectedStatus
-from holdfast.execution.mcp.legacy_session import HttpSession, LegacySession
+from holdfast.execution.mcp.http import SessionGone
+from holdfast.execution.mcp.legacy_session import LegacySession
 from holdfast.execution.mcp.modern_session import ModernSession, capabilities_for
 from holdfast.mcp.headers import MirroredArgument
-from holdfast.mcp.inputs import MissingCapability
-from holdfast.mcp.protocol import LEGACY, MODERN, SERVER_INFO, McpError
+from holdfast.mcp.protocol import LEGACY, MODERN, SERVER_INFO
 from holdfast.skills.client import SILENT, Client
 
 IDLE = 300.0  # seconds after which a session that nobody uses is closed
 PAUSE = 15.0  # seconds between two looks for such sessions
 MAX_SESSIONS = 100  # with one server
-FORGET_VERSIONS = 600.0  # seconds after which a server is asked again which versions it speaks
+MAX_PROGRAMS = 20  # of one server that is a program
+MAX_PARALLEL = 4  # sessions of one user with a server that takes one request at a time
 MAX_WAITING = 1000  # exchanges that wait for their clients
-SERVER_ERROR = 500
+
+CHANGES = (
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+)
 
 Session = ModernSession | LegacySession
-
-
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """A server, and for whom it is called. `headers` contain secrets, `user` is "" for sessions that users share."""
-
-    tenant: str
-    source: str
-    url: str
-    headers: Mapping[str, str] = field(repr=False)
-    sampling: bool = False
-    user: str = ""
-
-    @property
-    def key(self) -> str:
-        """Identifies the server, with the credentials by which it is called."""
-        known = [self.tenant, self.source, self.url, sorted(self.headers.items()), self.sampling]
-        return hashlib.blake2s(render(known)).hexdigest()
 
 
 @dataclass(slots=True)
@@ -72,18 +58,16 @@ class _Waiting:
 class McpServers(PeriodicJob):
     """Opens sessions on first use, keeps them, and closes those that nobody uses. `about` is what servers learn of us.
 
-    `limit` is the most bytes of a response, `patience` how many seconds an exchange waits for its client.
+    `limit` is the most bytes of a response, `patience` how many seconds an exchange waits for its client. `on_change`
+    is called with a tenant and a source when its server says that its lists have changed.
     """
 
     def __init__(self, egress: Egress, *, about: Mapping[str, Any], limit: int, patience: float) -> None:
         super().__init__("closing of MCP sessions", pause=PAUSE)
-        self._egress = egress
-        self._client_info = about
-        self._limit = limit
+        self._connections = McpConnections(egress, about=about, limit=limit, changed=self._changed)
         self._patience = patience
+        self.on_change: Callable[[str, str], None] = _nothing
         self._sessions: dict[tuple[str, ...], _Kept] = {}
-        self._versions: dict[str, tuple[float, frozenset[str]]] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._ending: set[Exchange] = set()
 
@@ -97,6 +81,7 @@ class McpServers(PeriodicJob):
         for kept in self._sessions.values():
             await kept.session.close()
         self._sessions.clear()
+        await self._connections.close()
 
     async def step(self) -> None:
         """Close sessions that nobody uses, and end exchanges whose clients do not come back."""
@@ -173,11 +158,11 @@ class McpServers(PeriodicJob):
 
     async def speaks_modern(self, upstream: Upstream) -> bool:
         """Whether a server speaks the modern version."""
-        return MODERN in await self._versions_of(upstream)
+        return MODERN in await self._connections.versions_of(upstream)
 
     async def about(self, upstream: Upstream) -> Mapping[str, Any]:
         """Return what a server says of itself: `capabilities`, `serverInfo`, `instructions`, `protocolVersions`."""
-        versions = await self._versions_of(upstream)
+        versions = await self._connections.versions_of(upstream)
         if MODERN in versions:
             found = await self.call(upstream, "server/discover", {})
             info: object = cast(dict[str, Any], found.get("_meta") or {}).get(SERVER_INFO)
@@ -216,64 +201,65 @@ class McpServers(PeriodicJob):
 
     async def _session(self, upstream: Upstream, client: Client) -> _Kept:
         """Return the session for a client: of the client's own generation, if the server speaks it."""
-        versions = await self._versions_of(upstream)
+        versions = await self._connections.versions_of(upstream)
         if MODERN in versions and (client.is_modern or not versions & frozenset(LEGACY)):
-            key = (upstream.key, MODERN)
-            if key not in self._sessions:
-                self._sessions[key] = _Kept(
-                    ModernSession(self._http(upstream), about=self._client_info, sampling=upstream.sampling)
-                )
-            return self._sessions[key]
+            return await self._modern_session(upstream)
         capabilities = capabilities_for(client, sampling=upstream.sampling)
         wanted = render(capabilities).decode()
-        shared, own = (upstream.key, wanted, ""), (upstream.key, wanted, upstream.user)
-        async with self._locks.setdefault(upstream.key, asyncio.Lock()):
-            kept = self._sessions.get(shared) or self._sessions.get(own)
+        async with self._connections.lock(upstream):
+            shared = (upstream.key, wanted, "")
+            kept, own = self._alive(shared), shared
+            for number in range(0 if kept is not None else MAX_PARALLEL):
+                own = (upstream.key, wanted, upstream.user, str(number))
+                kept = self._alive(own)
+                if kept is None or not (kept.uses and _is_serial(kept.session)):
+                    break
             if kept is None:
-                await self._make_room(upstream.key)
-                server = HttpSession(self._http(upstream))
-                session = await LegacySession.open(server, about=self._client_info, capabilities=capabilities)
-                kept = self._sessions[shared if server.is_stateless else own] = _Kept(session)
+                await self._make_room(upstream)
+                session = await self._connections.open_legacy(upstream, capabilities)
+                kept = self._sessions[shared if session.server.is_stateless else own] = _Kept(session)
             return kept
 
-    async def _make_room(self, key: str) -> None:
+    async def _modern_session(self, upstream: Upstream) -> _Kept:
+        key = (upstream.key, MODERN)
+        kept = self._alive(key)
+        if kept is None:
+            async with self._connections.lock(upstream):
+                kept = self._alive(key)
+                if kept is None:
+                    kept = self._sessions[key] = _Kept(await self._connections.open_modern(upstream))
+        return kept
+
+    def _alive(self, key: tuple[str, ...]) -> _Kept | None:
+        """Return a session that is kept, unless its connection has ended."""
+        kept = self._sessions.get(key)
+        if kept is not None and kept.session.server.is_gone:
+            del self._sessions[key]
+            return None
+        return kept
+
+    async def _make_room(self, upstream: Upstream) -> None:
         """Close the session that was not used for longest, if there are too many with a server."""
-        ours = [(kept.used_at, known) for known, kept in self._sessions.items() if known[0] == key]
-        if len(ours) < MAX_SESSIONS:
+        ours = [(kept.used_at, known) for known, kept in self._sessions.items() if known[0] == upstream.key]
+        most = MAX_SESSIONS if upstream.program is None else MAX_PROGRAMS
+        if len(ours) < most:
             return
         idle = sorted(each for each in ours if not self._sessions[each[1]].uses)
         if not idle:
-            raise LimitReached("the MCP server was not called", why=f"all {MAX_SESSIONS} sessions with it are in use")
+            raise LimitReached("the MCP server was not called", why=f"all {most} sessions with it are in use")
         await self._sessions.pop(idle[0][1]).session.close()
 
-    async def _versions_of(self, upstream: Upstream) -> frozenset[str]:
-        """Return the versions that a server speaks, as far as we do."""
-        asked_at, versions = self._versions.get(upstream.key, (0.0, frozenset[str]()))
-        if versions and monotonic() - asked_at < FORGET_VERSIONS:
-            return versions
-        async with self._locks.setdefault(upstream.key, asyncio.Lock()):
-            asked_at, versions = self._versions.get(upstream.key, (0.0, frozenset[str]()))
-            if not versions or monotonic() - asked_at >= FORGET_VERSIONS:
-                versions = await self._discover(upstream)
-                self._versions[upstream.key] = monotonic(), versions
-            return versions
-
-    async def _discover(self, upstream: Upstream) -> frozenset[str]:
-        session = ModernSession(self._http(upstream), about=self._client_info)
-        try:
-            found = await session.request(Exchange(SILENT), "server/discover", {})
-        except UnexpectedStatus as error:
-            if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) or error.status >= SERVER_ERROR:
-                raise
-            return frozenset(LEGACY)
-        except (McpError, MissingCapability):  # a server of an earlier version does not know the method
-            return frozenset(LEGACY)
-        given: object = found.get("supportedVersions")
-        known = {str(each) for each in cast(list[Any], given)} if isinstance(given, list) else set[str]()
-        return frozenset(known & {MODERN, *LEGACY}) or frozenset({MODERN})
+    def _changed(self, upstream: Upstream, method: str) -> None:
+        if method in CHANGES:
+            self.on_change(upstream.tenant, upstream.source)
 
     def _forget(self, kept: _Kept) -> None:
         self._sessions = {key: each for key, each in self._sessions.items() if each is not kept}
 
-    def _http(self, upstream: Upstream) -> HttpServer:
-        return HttpServer(self._egress, upstream.url, upstream.headers, limit=self._limit)
+
+def _is_serial(session: Session) -> bool:
+    return isinstance(session, LegacySession) and session.server.is_serial
+
+
+def _nothing(_tenant: str, _source: str) -> None:
+    pass

@@ -1,4 +1,7 @@
-"""Sources: documents of REST and JSON-RPC services, whose operations become tools. Needs the scope `admin`."""
+"""Sources: documents of REST and JSON-RPC services, and MCP servers, whose operations become tools.
+
+Needs the scope `admin`.
+"""
 
 from typing import Annotated, Any
 
@@ -28,8 +31,9 @@ from holdfast.server.fields import (
     present,
 )
 from holdfast.server.operations import ApiCall, ApiOperations
+from holdfast.skills.request import McpServer
 from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
-from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY
+from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY, PREFIX, VARIABLE
 from holdfast.skills.sources.source import Choice, SourceKind
 
 operations = ApiOperations("sources")
@@ -56,12 +60,28 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paths: Entries = ()
 
 
+class McpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An MCP server, besides its address. `command` starts it as a program instead, with the variables in `env`.
+
+    The operator has to allow the program in the setting `execution.commands`. `{{secret:NAME}}` in a variable stands
+    for a secret. `prefix` begins the names of its tools and prompts; by default, the name of the source. `sampling`:
+    it may ask the models of clients. `shared`: users share a session with it; otherwise, each has one of their own.
+    """
+
+    command: Entries = ()
+    env: dict[Annotated[str, matching(VARIABLE)], Annotated[str, documented(maxLength=MAX_ENTRY)]] = {}
+    prefix: Annotated[str, matching(PREFIX)] | None = None
+    sampling: bool = False
+    shared: bool = False
+
+
 class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A source to add: a `document` as text, in JSON or YAML, or a `url` to fetch it from.
 
     With both, `url` says where the document comes from. `auth` names the secret of each security scheme. `kind`: what
     the document describes; by default, the document says so. With the kind `jsonrpc` and without a document, the
-    service at `url` is asked for it (`rpc.discover`).
+    service at `url` is asked for it (`rpc.discover`). With the kind `mcp`, the MCP server at `url` is asked for its
+    tools, prompts and resources, or the program that `mcp` names.
     """
 
     name: SourceName
@@ -73,6 +93,7 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     auth: Secrets = {}
     headers: Headers = {}
     timeout: CallSeconds | None = None
+    mcp: McpSettings | None = None
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +110,7 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     auth: Secrets | None = None
     headers: Headers | None = None
     timeout: CallSeconds | msgspec.UnsetType | None = msgspec.UNSET
+    mcp: McpSettings | None = None
     document: Text | None = None
     url: WebAddress | None = None
     accept_address: bool = False
@@ -130,10 +152,10 @@ async def list_sources(call: ApiCall) -> SourceList:
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
 async def add_source(
-    call: ApiCall, body: Annotated[NewSource, documented(anyOf=present("document", "url"))]
+    call: ApiCall, body: Annotated[NewSource, documented(anyOf=present("document", "url", "mcp"))]
 ) -> SourceReport:
     """Add a source: import the marked and the chosen operations of a document as tools."""
-    if body.document is None and body.url is None:
+    if body.document is None and body.url is None and body.mcp is None:
         raise InvalidInput("there is no document", next="Give it as `document`, or its address as `url`.")
     call.slot.stay(IMPORT_SECONDS)
     return await call.engine.sources.add(**_engine_fields(body), by=call.principal.user)
@@ -183,4 +205,6 @@ def _engine_fields(body: NewSource | SourceChange | Reloading) -> dict[str, Any]
         given["document"] = given["document"].encode(errors="surrogatepass")
     if given.get("choice") is not None:
         given["choice"] = Choice(**asdict(given["choice"]))
+    if given.get("mcp") is not None:
+        given["mcp"] = McpServer(**asdict(given["mcp"]))
     return given

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.request import Backend
+from holdfast.skills.request import Backend, McpServer
 from holdfast.skills.sources.source import Choice
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
@@ -28,6 +28,11 @@ _SECRET_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,125}")
 HEADER_NAME = r"[!#$%&'*+.^_`|~0-9a-zA-Z-]{1,200}"
 HEADER_VALUE = r"[^\x00-\x08\x0a-\x1f\x7f]*"
 _HEADER = re.compile(HEADER_NAME)
+PREFIX = r"[a-zA-Z0-9_-]{0,40}"
+VARIABLE = r"[a-zA-Z_][a-zA-Z0-9_]{0,125}"
+_PREFIX = re.compile(PREFIX)
+_VARIABLE = re.compile(VARIABLE)
+_LOADER = ("LD_", "DYLD_")  # variables that put other code into a program
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 # Names of headers and query parameters that contain secrets.
 _SECRET = re.compile(r"(?i)(?:.*[_-])?(?:authorization|auth|api-?key|key|token|secret|password|passwd|signature|sig)")
@@ -44,7 +49,9 @@ class SourceSettings:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The names of the secrets that are sent to its back end."""
-        mentioned = (name for value in self.backend.headers.values() for name in _SECRET_REFERENCE.findall(value))
+        variables = self.backend.mcp.env if self.backend.mcp else {}
+        values = [*self.backend.headers.values(), *variables.values()]
+        mentioned = (name for value in values for name in _SECRET_REFERENCE.findall(value))
         return tuple(sorted({*self.backend.auth.values(), *mentioned}))
 
     def to_json(self) -> dict[str, Any]:
@@ -85,6 +92,8 @@ def check_settings(name: str, settings: SourceSettings) -> SourceSettings:
             raise _settings_error(f"the security scheme {scheme!r:.100} has an invalid name of a secret", next)
     for header, value in backend.headers.items():
         _check_header(header, value)
+    if backend.mcp is not None:
+        _check_server(backend.mcp, has_headers=bool(backend.headers))
     timeout = backend.timeout
     if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
         raise _settings_error(f"its timeout {timeout:g} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
@@ -114,6 +123,27 @@ def check_location(url: str) -> None:
             raise _settings_error(
                 f"the URL of its document contains a secret in {name:.60}, and other users can see it", next
             )
+
+
+def _check_server(server: McpServer, *, has_headers: bool) -> None:
+    if bool(server.command) == bool(server.url):
+        raise _settings_error("an MCP server has an address or a command, and not both", "Pass one of them.")
+    if server.command and has_headers:
+        raise _settings_error("a program takes no headers", "Set variables of its environment (--env).")
+    if server.env and not server.command:
+        raise _settings_error("only a program has an environment", "Pass headers instead.")
+    _check_texts(server.command, "words of the command")
+    if server.prefix is not None and not _PREFIX.fullmatch(server.prefix):
+        next = "Use at most 40 letters, digits, hyphens and underscores."
+        raise _settings_error(f"the prefix {server.prefix!r:.100} is invalid", next)
+    for name, value in server.env.items():
+        if not _VARIABLE.fullmatch(name) or name.upper().startswith(_LOADER):
+            raise _settings_error(f"a source cannot set the variable {name!r:.100}", "Remove it.")
+        if "\0" in value or len(value) > MAX_ENTRY:
+            raise _settings_error(f"the variable {name} has an invalid value", f"Use at most {MAX_ENTRY} characters.")
+        if _SECRET.fullmatch(name) and value and not _SECRET_REFERENCE.search(value):
+            next = "Use a secret: `holdfast secrets set NAME`, and {{secret:NAME}} in the variable."
+            raise _settings_error(f"the variable {name} contains a secret, and other users can see it", next)
 
 
 def _check_header(name: str, value: str) -> None:

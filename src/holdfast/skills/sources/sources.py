@@ -113,8 +113,11 @@ class Sources:
         at `url` is asked for its methods (`rpc.discover`), unless `base_url` names another address of the service.
         `auth` maps the security schemes of the document to names of secrets. `{{secret:NAME}}` in `headers` stands for
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers. With the kind
-        `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it.
+        `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it, or
+        which program it is.
         """
+        if mcp is not None and kind is None:
+            kind = "mcp"
         if kind == "mcp":
             mcp = msgspec.structs.replace(mcp or McpServer(), url=url or "")
         backend = Backend(
@@ -161,6 +164,7 @@ class Sources:
         auth: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | msgspec.UnsetType | None = msgspec.UNSET,
+        mcp: McpServer | None = None,
         document: bytes | None = None,
         url: str | None = None,
         accept_address: bool = False,
@@ -168,7 +172,8 @@ class Sources:
     ) -> SourceReport:
         """Change the given settings; others are unchanged. If that changes the tools, read the document again.
 
-        With a document, `url` is where it was read. For `accept_address`, see `reload`.
+        With a document, `url` is where it was read. For an MCP server, `url` is its new address, and `mcp` replaces
+        what is known of it besides the address. For `accept_address`, see `reload`.
         """
         row = await self._row(name, version)
         old = settings_of(row["settings"])
@@ -177,10 +182,10 @@ class Sources:
             auth=old.backend.auth if auth is None else dict(auth),
             headers=old.backend.headers if headers is None else dict(headers),
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
-            mcp=old.backend.mcp,
+            mcp=_changed_server(old.backend.mcp, mcp, url),
         )
         settings = check_settings(name, SourceSettings(choice or old.choice, backend))
-        is_same = settings.choice == old.choice
+        is_same = settings.choice == old.choice and settings.backend.mcp == old.backend.mcp
         if row["kind"] == "openapi":  # its tools have paths below the base URL, those of others the whole address
             is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
         else:
@@ -246,7 +251,7 @@ class Sources:
         if location:
             check_location(location)
         if document is None:
-            if not location:
+            if not location and not (settings.backend.mcp and settings.backend.mcp.command):
                 next = "Pass the document."
                 raise InvalidInput(f"the document of {name} cannot be fetched", why="the source has no URL", next=next)
             document = await self._fetch(kind, location, settings.backend, MAX_DOCUMENT_BYTES)
@@ -358,6 +363,16 @@ class Sources:
         found = await run.all(sql("missing_secrets"), names) if names else []
         missing = {row["name"] for row in found}
         return tuple(_entry(row, settings_by_id[row["source_id"]], missing) for row in rows)
+
+
+def _changed_server(old: McpServer | None, new: McpServer | None, url: str | None) -> McpServer | None:
+    """Return an MCP server with its changes. Its address is only changed by another one, or by a command."""
+    if old is None:
+        return None
+    server = new or old
+    if server.command:
+        return server
+    return msgspec.structs.replace(server, url=url or old.url)
 
 
 def unknown_source(name: str) -> NotFound:
