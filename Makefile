@@ -86,7 +86,7 @@ lock: $(VENV)/.dev ## pin the dependencies with their hashes; UPGRADE=--upgrade 
 	@$(COMPILE) requirements/installer.in -o requirements/installer.txt
 	@$(COMPILE) pyproject.toml requirements/base.in -c requirements/installer.txt -o requirements/base.txt
 	@$(COMPILE) pyproject.toml requirements/base.in requirements/dev.in -c requirements/base.txt -o requirements/dev.txt
-	@for peer in requirements/soak.in $(wildcard requirements/bench-*.in); do $(COMPILE) $$peer -o $${peer%.in}.txt || exit 1; done
+	@for peer in requirements/soak.in requirements/mcp-1.9.in $(wildcard requirements/bench-*.in); do $(COMPILE) $$peer -o $${peer%.in}.txt || exit 1; done
 
 screenshots: $(VENV)/.dev ## take the documentation's pictures of the console anew
 	@$(CONSOLE) && $(PYTEST) -q tests/console --screenshots docs/images

@@ -8,6 +8,7 @@ from functools import cached_property
 from http import HTTPStatus
 from time import monotonic
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.text import render
@@ -57,7 +58,7 @@ class Upstream:
     @property
     def name(self) -> str:
         """Names the server in errors."""
-        return self.url if self.program is None else self.program.command[0]
+        return urlsplit(self.url).hostname or "the server" if self.program is None else self.program.command[0]
 
 
 class McpConnections:

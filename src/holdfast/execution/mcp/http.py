@@ -115,15 +115,20 @@ class HttpServer(ModernServer):
     async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, receive: Receive, *, again: bool
     ) -> HttpReply:
-        address = URL(url, encoded=True)
+        moved = False
         while True:
+            address = URL(url, encoded=True)
             hop = Hop(address.raw_host or "")
             async with self._egress.reserve_connection(hop):
                 try:
                     async with self._egress.session().request(
                         method, address, data=body, headers={**self._headers, **headers}, allow_redirects=False
                     ) as response:
-                        return await self._read(response, hop, receive)
+                        place = _moved_to(response, address)
+                        if place is None or moved:
+                            return await self._read(response, hop, receive)
+                        moved = True
+                        self.url, url = (place if url == self.url else self.url), place
                 except (HoldfastError, SessionGone):
                     raise
                 except Exception as error:  # noqa: BLE001 - errors that are not the connection's are raised again
@@ -165,6 +170,14 @@ class HttpServer(ModernServer):
             yield data
 
 
+def _moved_to(response: "ClientResponse", address: URL) -> str | None:
+    """Return where the request has to be sent instead, if that is an address of the same server."""
+    if response.status not in (HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT):
+        return None
+    place = address.join(URL(response.headers.get("Location", ""), encoded=True))
+    return str(place) if place.origin() == address.origin() else None
+
+
 class UnexpectedStatus(Unavailable):
     """The server replied with an error status, without a message. `status` is the HTTP status."""
 
@@ -180,7 +193,7 @@ def status_error(status: int, host: str) -> UnexpectedStatus:
         return UnexpectedStatus(status, what, why="it rejects the credentials", next="Check the secrets of the source.")
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return UnexpectedStatus(
-            status, what, why="redirects are not followed", next="Change the address of the source."
+            status, what, why="redirects to other servers are not followed", next="Change the address of the source."
         )
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return UnexpectedStatus(status, what, next="Wait before the next call.")

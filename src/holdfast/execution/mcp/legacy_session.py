@@ -17,7 +17,7 @@ from holdfast.mcp.protocol import INTERNAL_ERROR, LEGACY, McpError
 from holdfast.skills.client import SILENT
 
 MAX_RESUMPTIONS = 100  # of the stream of one request
-NOT_FOUND = 404
+UNKNOWN_SESSION = (404, 400)  # 400: the Python SDK of 2025
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ class HttpSession(LegacyServer):
         try:
             return await self._server.post(message, self._headers(), receive, again=again)
         except UnexpectedStatus as error:
-            if error.status == NOT_FOUND and self._id is not None:
+            if error.status in UNKNOWN_SESSION and self._id is not None:
                 raise SessionGone from None
             raise
 

@@ -1,12 +1,13 @@
 """The runner of tools of other MCP servers."""
 
+import asyncio
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, Unavailable
+from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TimedOut, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.mcp.connections import Upstream
 from holdfast.execution.mcp.exchange import Exchange
@@ -14,7 +15,7 @@ from holdfast.execution.mcp.servers import McpServers
 from holdfast.execution.mcp.stdio import Program, inherited_environment
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.requests import fill_secrets, secrets_in
-from holdfast.execution.rest.runner import Secrets, redact_error, secret_values
+from holdfast.execution.rest.runner import LEAD, Secrets, redact_error, secret_values
 from holdfast.execution.runner import IN_DOUBT, Result
 from holdfast.mcp.content import text_of_json
 from holdfast.mcp.headers import MirroredArgument, mirrored_of
@@ -94,17 +95,29 @@ class McpRunner:
         """Call the tool on its server."""
         if tool.request is None or tool.request.mcp is None or tool.backend is None:
             raise InvalidInput(f"{tool.name} cannot be called", why="it belongs to no MCP server")
+        if tool.backend.timeout is not None and tool.timeout is None:
+            timeout = min(timeout, tool.backend.timeout)
         upstream, redaction = await self._backends.upstream(tool.backend, user=user_of(run))
         try:
             params = {"name": tool.request.mcp.name, "arguments": dict(arguments)}
             exchange = await self._exchange(tool, upstream, params, run)
             owner = _owner(upstream, run, CALL, params)
-            found = await finish(self._servers, exchange, run, owner)
+            found = await self._within(timeout, finish(self._servers, exchange, run, owner), tool, upstream)
         except McpError as error:
             return Result(redaction.redact(f"{error.message} (code {error.code})"), failed=True)
         except HoldfastError as error:
             raise redact_error(error, redaction) from None
         return result_of(redaction.redact(found), tool.backend)
+
+    async def _within(
+        self, timeout: float, call: Awaitable[Mapping[str, Any]], tool: Tool, upstream: Upstream
+    ) -> Mapping[str, Any]:
+        try:
+            async with asyncio.timeout(timeout - min(LEAD, timeout / 10)):
+                return await call
+        except TimeoutError:
+            next = "Try again." if tool.idempotent else IN_DOUBT
+            raise TimedOut(f"{upstream.name} did not respond within {timeout:g} seconds", next=next) from None
 
     async def _exchange(self, tool: Tool, upstream: Upstream, params: Mapping[str, Any], run: Run) -> Exchange:
         """Return the exchange that waits for this client's answers, or begin one."""

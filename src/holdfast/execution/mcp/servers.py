@@ -9,7 +9,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from holdfast.core.background import PeriodicJob
-from holdfast.core.errors import LimitReached
+from holdfast.core.errors import LimitReached, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress
 from holdfast.execution.mcp.connections import McpConnections, Upstream
@@ -127,10 +127,10 @@ class McpServers(PeriodicJob):
         """Begin a request. `mirrored`: arguments that headers repeat. `again`: it can be sent twice without harm."""
 
         async def work(exchange: Exchange) -> Mapping[str, Any]:
-            try:
-                return await self._request(exchange, upstream, method, params, mirrored, again=again)
-            except SessionGone:  # the server has not seen the request
-                return await self._request(exchange, upstream, method, params, mirrored, again=again)
+            for _ in range(2):
+                with suppress(SessionGone):  # the server has not seen the request
+                    return await self._request(exchange, upstream, method, params, mirrored, again=again)
+            raise Unavailable(f"{upstream.name} ends each session at once", next="Look into the logs of that server.")
 
         return Exchange(client, work)
 

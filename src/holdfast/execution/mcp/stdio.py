@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -75,24 +76,28 @@ class ProgramChannel(Channel):
                     yield message
 
     async def close(self) -> str:
-        """Close the input of the program, and kill it if that does not end it."""
+        """Close the input of the program, and kill it with its children if that does not end it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await self._process.wait()
-        except TimeoutError:
-            pass
-        finally:
-            self._kill()
-        await self._process.wait()
+        if not await self._has_ended():
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # it has a process group of its own
+            await self._has_ended()
         await end_task(self._errors)
         code, said = self._process.returncode, self._complaint.strip()[-SHOWN_COMPLAINT:]
         return f"the program {self._name} ended with {code}" + (f": {said}" if said else "")
 
-    def _kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
+    async def _has_ended(self) -> bool:
+        """Wait for the end of the program. It only ends once what it has written is read."""
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                while await self._process.stdout.read(CHUNK):
+                    pass
+                await self._process.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _read_errors(self) -> None:
         assert self._process.stderr is not None
