@@ -37,6 +37,7 @@ from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_login
 from holdfast.postgres.version import check_server
 from holdfast.skills.composition import SharedSkills, open_skills
+from holdfast.skills.sources.reloads import FileWatch, SourceReloads
 
 Result = TypeVar("Result")
 PartState = Literal["ok", "reduced", "down"]
@@ -117,8 +118,14 @@ class Engine:
         self.memory = memory.memories
         self.memory_transfer = memory.transfer
 
+        documents = shared.execution.source_documents(
+            self.database, owner=lambda: self.tenants.id_of(self.config.tenant)
+        )
         skills = shared.skills.of(
-            self.database, runs=shared.execution.runs, fetch=shared.execution.source_documents(self.database).fetch
+            self.database,
+            runs=shared.execution.runs,
+            fetch=documents.fetch,
+            fetch_if_changed=documents.fetch_if_changed,
         )
         self.tools = skills.tools
         self.skills = skills.skills
@@ -127,6 +134,7 @@ class Engine:
         self.catalogs = skills.catalogs
         self.finding = skills.search
         self.sources = skills.sources
+        self.source_checks = skills.checks
 
         self._execution = shared.execution.of(
             self.database, tools=skills.tools, bus=bus, background=shared.bus.background
@@ -267,7 +275,7 @@ async def open_engine(
         memory = await enter(
             open_memory(settings=config.memory, limits=config.limits, postgres=postgres, embeddings=embeddings)
         )
-        skills = await enter(open_skills(postgres=postgres, embeddings=embeddings))
+        skills = await enter(open_skills(settings=config.sources, postgres=postgres, embeddings=embeddings))
         execution = await enter(open_execution(config=config, postgres=postgres, secret=access.secret))
         caller = await enter(Caller(config.llm, limits=config.limits))
         agents = await enter(open_agents(config=config, postgres=postgres, bus=bus, caller=caller))
@@ -284,7 +292,17 @@ async def open_engine(
             caller=caller,
             agents=agents,
         )
-        yield Engine(shared, config.tenant)
+        engine = Engine(shared, config.tenant)
+        reloads = SourceReloads(
+            postgres,
+            lambda tenant: engine.tenant(tenant).source_checks,
+            reads_files=config.sources.folder is not None,
+            resumes=config.sources.check_seconds > 0,
+        )
+        await enter(reloads)
+        if config.sources.folder is not None:
+            await enter(FileWatch(postgres, reloads, execution.folder.signature))
+        yield engine
 
 
 async def prepare(config: Config, place: DatabaseLocation, progress: Progress | None = None) -> str:

@@ -459,6 +459,11 @@ export type IdList = {
   readonly more: boolean;
 };
 
+export type ImportDetails = {
+  readonly imported: SourceImport;
+  readonly tools: ReadonlyArray<ToolDifference>;
+};
+
 export type ImportReport = {
   readonly added?: number;
   readonly folded?: number;
@@ -742,6 +747,7 @@ export type NewSource = {
   readonly headers?: Record<string, string>;
   readonly timeout?: number | null;
   readonly mcp?: McpSettings | null;
+  readonly reload_seconds?: 0 | unknown | null;
 };
 
 export type NewTenant = {
@@ -1188,6 +1194,7 @@ export type SourceChange = {
   readonly headers?: Record<string, string> | null;
   readonly timeout?: number | null;
   readonly mcp?: McpSettings | null;
+  readonly reload_seconds?: 0 | unknown | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly accept_address?: boolean;
@@ -1214,10 +1221,28 @@ export type SourceEntry = {
   readonly missing_secrets: ReadonlyArray<string>;
   readonly active: boolean;
   readonly version: number;
+  readonly reload_seconds: number | null;
+  readonly checked_at: string | null;
+  readonly error: string;
   readonly imported_at: string | null;
   readonly created_at: string;
   readonly updated_at: string;
   readonly updated_by: string;
+};
+
+export type SourceImport = {
+  readonly revision: number;
+  readonly label: string;
+  readonly added: number;
+  readonly changed: number;
+  readonly removed: number;
+  readonly deactivated: number;
+  readonly by: string;
+  readonly at: string;
+};
+
+export type SourceImportList = {
+  readonly imports: ReadonlyArray<SourceImport>;
 };
 
 export type SourceList = {
@@ -1389,6 +1414,14 @@ export type ToolDetail = {
   readonly reference: string | null;
   readonly request: RequestTemplate | null;
   readonly permissions: Record<string, unknown> | null;
+};
+
+export type ToolDifference = {
+  readonly name: string;
+  readonly change: "added" | "changed" | "deactivated" | "removed";
+  readonly what: ReadonlyArray<string>;
+  readonly before: Record<string, unknown> | null;
+  readonly after: Record<string, unknown> | null;
 };
 
 export type ToolLink = {
@@ -1575,6 +1608,8 @@ export interface Operations {
   "DELETE /api/sources/{name}": { path: { name: string }; query: { force?: boolean; version?: number | null }; body: undefined; answer: RemovedSource };
   "GET /api/sources/{name}": { path: { name: string }; query: {}; body: undefined; answer: SourceDetails };
   "PUT /api/sources/{name}": { path: { name: string }; query: {}; body: SourceChange; answer: SourceReport };
+  "GET /api/sources/{name}/imports": { path: { name: string }; query: { limit?: number }; body: undefined; answer: SourceImportList };
+  "GET /api/sources/{name}/imports/{revision}": { path: { name: string; revision: number }; query: {}; body: undefined; answer: ImportDetails };
   "POST /api/sources/{name}/reload": { path: { name: string }; query: {}; body: Reloading; answer: SourceReport };
   "GET /api/tenants": { path: {}; query: {}; body: undefined; answer: TenantList };
   "POST /api/tenants": { path: {}; query: {}; body: NewTenant; answer: Tenant };

@@ -1,36 +1,48 @@
 """`holdfast sources`: import tools from documents of back ends, and from MCP servers."""
 
+import json
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
+from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from holdfast.cli.api import Api, reach
+from holdfast.cli.durations import lifetime
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
-from holdfast.core.errors import InvalidInput, TooLarge, Unavailable
+from holdfast.core.errors import InvalidInput, NotFound, TooLarge, Unavailable
 
 app = group("Import tools from documents of back ends, and from MCP servers.")
 
 MAX_BYTES = 50_000_000  # a copy from holdfast.skills.sources, which takes too long to load
 FETCH_SECONDS = 60.0  # without a response of the server
 
-COLUMNS = ["name", "title", "tools", "skipped", "imported_at"]
+FILE = "file:"  # begins the location of a document in a folder of the server
+
+COLUMNS = ["name", "title", "tools", "skipped", "imported_at", "checked_at", "error"]
+IMPORTS = ["revision", "at", "by", "label", "added", "changed", "removed", "deactivated"]
 CHANGES = {"change": "CHANGE", "name": "TOOL", "what": "WHAT"}
 TOOLS = {"name": "TOOL", "operation": "OPERATION", "access": "ACCESS", "active": "ACTIVE", "notes": "NOTES"}
 SKIPPED = {"operation": "LEFT OUT", "path": "WHERE", "reason": "WHY"}
 
+LOCATIONS = "File, - for stdin, http(s) URL, or file:NAME on the server."
+
 derive(app, "ls", "list_sources", table(COLUMNS))
+derive(app, "history", "list_source_imports", table(IMPORTS))
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Location = Annotated[str, typer.Argument(metavar="LOCATION", help="File, - for stdin, or http(s) URL.")]
-NewLocation = Annotated[str | None, typer.Argument(metavar="[LOCATION]", help="File, - for stdin, or http(s) URL.")]
+Location = Annotated[str, typer.Argument(metavar="LOCATION", help=LOCATIONS)]
+NewLocation = Annotated[str | None, typer.Argument(metavar="[LOCATION]", help=LOCATIONS)]
 Elsewhere = Annotated[
-    str | None, typer.Argument(metavar="[LOCATION]", help="File, - for stdin, or http(s) URL. [default: as before]")
+    str | None,
+    typer.Argument(
+        metavar="[LOCATION]", help="File, - for stdin, http(s) URL, or file:NAME on the server. [default: as before]"
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Select every operation.")]
 Operation = Annotated[
@@ -62,6 +74,11 @@ Accept = Annotated[
     typer.Option("--accept-address", help="Accept another address of the service, to which secrets are then sent."),
 ]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Timeout of a call.", min=0.1)]
+Every = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Check the document for changes this often, like 30s. [default: as the server]"),
+]
+NoReload = Annotated[bool, typer.Option("--no-reload", help="Never reload the document automatically.")]
 Rpc = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Address of a JSON-RPC service. Without LOCATION, it is asked for its methods."),
@@ -106,16 +123,19 @@ async def add(
     auth: Auth = None,
     header: Header = None,
     timeout: Timeout = None,
+    every: Every = None,
+    no_reload: NoReload = False,
 ) -> None:
     """Import operations of a document as tools.
 
     These are the operations that the document marks `x-ai-enabled`, and those that you select. A document describes a
     REST service (OpenAPI, Swagger) or a JSON-RPC service (OpenRPC). Of an MCP server, you get all tools, prompts and
-    resources, or the tools that you select.
+    resources, or the tools that you select. The server reloads a document with a URL when it changes. file:NAME is a
+    file in the server's folder of documents (sources.folder).
 
     \b
     holdfast sources add shop shop.yaml --tag orders --auth key=shop-key
-    holdfast sources add shop https://shop.example.com/openapi.json --all
+    holdfast sources add shop https://shop.example.com/openapi.json --all --every 10s
     holdfast sources add market --rpc https://market.example.com/rpc --all
     holdfast sources add github --mcp https://mcp.example.com/mcp --header 'Authorization: Bearer {{secret:github}}'
     holdfast sources add files --mcp-command 'npx -y @modelcontextprotocol/server-filesystem /srv/shared'
@@ -135,9 +155,10 @@ async def add(
         "auth": pairs("--auth", auth, "=", "SCHEME=SECRET"),
         "headers": pairs("--header", header, ":", "NAME: VALUE"),
         "timeout": timeout,
+        "reload_seconds": interval(every, no_reload=no_reload),
     }
     document = None
-    if location is not None:
+    if location is not None and not location.startswith(FILE):
         with invocation.output.progress() as progress:
             document = read_document(location, progress)
     async with reach(invocation) as api:
@@ -182,6 +203,8 @@ async def change(
     prefix: Prefix = None,
     sampling: Sampling = None,
     shared: Shared = None,
+    every: Every = None,
+    no_reload: NoReload = False,
     accept_address: Accept = False,
 ) -> None:
     """Change the selected operations, or how the back end is called. Omitted options are unchanged.
@@ -203,6 +226,7 @@ async def change(
             "auth": _merge(backend.get("auth", {}), auths) if auths else None,
             "headers": _merge(backend.get("headers", {}), headers) if headers else None,
             "timeout": timeout,
+            "reload_seconds": interval(every, no_reload=no_reload),
             "url": _url(location) or mcp,
             "accept_address": accept_address,
         }
@@ -210,7 +234,9 @@ async def change(
             known: dict[str, Any] = {**(backend.get("mcp") or {})}
             known.pop("url", None)
             wanted["mcp"] = {**known, **server, "env": _merge(known.get("env", {}), server.get("env", {}))}
-        if location is not None or (old["location"] and (choice or base_url) and not _is_asked(old)):
+        if (location is not None and not location.startswith(FILE)) or (
+            location is None and old["location"] and (choice or base_url) and not _is_asked(old)
+        ):
             with invocation.output.progress() as progress:
                 wanted["document"] = read_document(location or old["location"], progress)
         report = await api.call("change_source", name=name, **wanted)
@@ -236,6 +262,27 @@ async def reload(
 
 
 @command(app)
+async def diff(
+    invocation: Invocation,
+    name: Name,
+    revision: Annotated[
+        int | None, typer.Argument(metavar="[REVISION]", help="Import, as in `history`. [default: the last one]")
+    ] = None,
+) -> None:
+    """Show what an import changed: the former and the new definition of each tool."""
+    async with reach(invocation) as api:
+        if revision is None:
+            imports = (await api.call("list_source_imports", name=name, limit=1))["imports"]
+            if not imports:
+                raise NotFound(f"the source {name} has no imports that changed its tools")
+            revision = imports[0]["revision"]
+        found = await api.call("get_source_import", name=name, revision=revision)
+    invocation.output.record(found)
+    if not invocation.json:
+        write(sys.stdout, printable("\n".join(format_differences(found))) + "\n")
+
+
+@command(app)
 async def rm(
     invocation: Invocation,
     name: Name,
@@ -246,6 +293,15 @@ async def rm(
         removed = await api.call("remove_source", name=name, force=force)
     invocation.output.record({"name": name, **removed})
     invocation.output.say(f"Removed {name} and its {len(removed['tools'])} tools.")
+
+
+def interval(every: str | None, *, no_reload: bool) -> float | None:
+    """Return the seconds between two checks for the API: 0 for none, None for the default."""
+    if no_reload:
+        if every is not None:
+            raise InvalidInput("--every and --no-reload exclude each other", next="Use one of them.")
+        return 0.0
+    return None if every is None else lifetime(every).total_seconds()
 
 
 def choice_of(
@@ -283,7 +339,7 @@ def pairs(option: str, texts: Iterable[str] | None, sign: str, form: str) -> dic
 def read_document(location: str, progress: Progress) -> str:
     """Read a document from a file, stdin or a URL, on this machine."""
     progress(f"reading {location}")
-    if _url(location) is not None:
+    if location.lower().startswith(("http://", "https://")):
         data = _fetch(location)
     elif location == "-":
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -320,6 +376,9 @@ def format_source(source: Mapping[str, Any]) -> str:
         "auth": ", ".join(f"{scheme} by {secret}" for scheme, secret in backend.get("auth", {}).items()),
         "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),
         "time-out": f"{backend['timeout']:g} s" if backend.get("timeout") else "",
+        "reload": reload_of(source),
+        "checked": source["checked_at"] or "",
+        "error": source["error"],
         "active": "" if source["active"] else "no",
         "version": f"{source['version']}, by {source['updated_by']}" if source["updated_by"] else source["version"],
     }
@@ -337,10 +396,34 @@ def _describe_server(server: Mapping[str, Any] | None) -> str:
     return ", ".join(about + [word for word in ("sampling", "shared") if server.get(word)])
 
 
+def reload_of(source: Mapping[str, Any]) -> str:
+    """Return when the document of a source is reloaded, for the terminal."""
+    if source["reload_seconds"] == 0:
+        return "never"
+    if source["location"].startswith(FILE):
+        return "when the file changes"
+    if not source["location"]:
+        return ""
+    return f"every {source['reload_seconds']:g} s" if source["reload_seconds"] else "as often as the server checks"
+
+
+def format_differences(found: Mapping[str, Any]) -> Iterable[str]:
+    """Format what an import changed as the differences of the tools' definitions."""
+    for tool in found["tools"]:
+        what = f": {', '.join(tool['what'])}" if tool["what"] else ""
+        yield f"{tool['change']} {tool['name']}{what}"
+        before, after = (_lines_of(tool[side]) for side in ("before", "after"))
+        yield from (f"  {line}" for line in list(unified_diff(before, after, lineterm="", n=2))[2:])
+
+
+def _lines_of(definition: Mapping[str, Any] | None) -> list[str]:
+    return [] if definition is None else json.dumps(definition, indent=2, ensure_ascii=False).splitlines()
+
+
 async def _document_to_reload(api: Api, name: str, location: str | None, progress: Progress) -> str | None:
     """Return the document of a source, or None if the server asks a service for it."""
     if location is not None:
-        return read_document(location, progress)
+        return None if location.startswith(FILE) else read_document(location, progress)
     source = (await api.call("get_source", name=name))["source"]
     if _is_asked(source):
         return None
@@ -353,12 +436,16 @@ async def _document_to_reload(api: Api, name: str, location: str | None, progres
 
 
 def _is_asked(source: Mapping[str, Any]) -> bool:
-    """Whether the document of a source comes from the service itself."""
-    return source["kind"] == "mcp" or (source["kind"] == "jsonrpc" and bool(source["location"]))
+    """Whether the server itself reads the document of a source: from the service, or from a file."""
+    return (
+        source["location"].startswith(FILE)
+        or source["kind"] == "mcp"
+        or (source["kind"] != "openapi" and bool(source["location"]))
+    )
 
 
 def _url(location: str | None) -> str | None:
-    is_one = location is not None and location.lower().startswith(("http://", "https://"))
+    is_one = location is not None and location.lower().startswith(("http://", "https://", FILE))
     return location if is_one else None
 
 

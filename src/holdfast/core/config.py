@@ -28,6 +28,7 @@ from holdfast.core.settings import (
     LlmSettings,
     MemorySettings,
     Name,
+    ReloadSettings,
     ServerSettings,
     SettingsSection,
     StrongSecret,
@@ -70,6 +71,7 @@ class Config(SettingsSection):
     llm: LlmSettings = LlmSettings()
     agents: AgentSettings = AgentSettings()
     execution: ExecutionSettings = ExecutionSettings()
+    sources: ReloadSettings = ReloadSettings()
     gateway: GatewaySettings = GatewaySettings()
 
     @property

@@ -590,6 +590,20 @@ class ExecutionSettings(SettingsSection):
     keep_days: Count = Field(default=30, description="days to keep executions outside of turns")
 
 
+class ReloadSettings(SettingsSection):
+    """How sources of tools are reloaded when their documents change."""
+
+    check_seconds: Number = Field(
+        default=30,
+        ge=0,
+        description="seconds between two checks of a source, unless the source has its own interval; 0 turns checks "
+        "off; a change that an MCP server or a file announces is read at once",
+    )
+    folder: Path | None = Field(
+        default=None, description="folder with documents that sources of the default tenant may name as `file:NAME`"
+    )
+
+
 class GatewaySettings(SettingsSection):
     """The gateway for MCP and JSON-RPC clients."""
 

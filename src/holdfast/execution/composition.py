@@ -26,6 +26,7 @@ from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
 from holdfast.execution.secrets import Secrets
 from holdfast.execution.source_documents import SourceDocuments
+from holdfast.execution.source_files import FindTenant, SourceFiles, SourceFolder
 from holdfast.execution.sweeper import ExecutionSweeper
 from holdfast.execution.usage import ToolUsage
 from holdfast.execution.worker_runner import WorkerRunner
@@ -96,6 +97,7 @@ class SharedExecution:
     sealing: bytes  # the encryption key of stored secrets is derived from it
     egress: Egress
     documents: Documents
+    folder: SourceFolder
     servers: McpServers
     usage: ToolUsage
     functions: FunctionRunner
@@ -105,10 +107,11 @@ class SharedExecution:
         """Whether tools of a kind run in this process."""
         return kind in ("function", "rest", "jsonrpc", "mcp_server")
 
-    def source_documents(self, database: Database) -> SourceDocuments:
-        """Return what fetches the documents of a tenant's sources."""
+    def source_documents(self, database: Database, *, owner: FindTenant) -> SourceDocuments:
+        """Return what fetches the documents of a tenant's sources. `owner`: whose sources may name files."""
         secrets = Secrets(database, self.sealing)
-        return SourceDocuments(self.documents, self._http(secrets, JSON_RPC), self._mcp(database, secrets))
+        files = SourceFiles(self.folder, tenant=database.tenant, owner=owner)
+        return SourceDocuments(self.documents, self._http(secrets, JSON_RPC), self._mcp(database, secrets), files)
 
     def _mcp(self, database: Database, secrets: Secrets) -> McpBackends:
         return McpBackends(database, self.servers, secrets.values, commands=self.settings.commands)
@@ -179,6 +182,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             sealing=settings.secret_key.get_secret_value().encode() if settings.secret_key else secret,
             egress=egress,
             documents=Documents(egress),
+            folder=SourceFolder(config.sources.folder),
             servers=servers,
             usage=usage,
             functions=FunctionRunner(settings.functions),

@@ -9,10 +9,12 @@ from holdfast.execution.documents import TIMEOUT, Documents
 from holdfast.execution.mcp.discovery import describe
 from holdfast.execution.mcp.runner import McpBackends
 from holdfast.execution.rest.runner import HttpRunner
+from holdfast.execution.source_files import SourceFiles
 from holdfast.skills.request import Backend, RequestTemplate, RpcMethod
 from holdfast.skills.run import Run
 from holdfast.skills.sources.openrpc import DISCOVER
-from holdfast.skills.sources.source import SourceKind
+from holdfast.skills.sources.settings import file_of
+from holdfast.skills.sources.source import FetchedDocument, SourceKind, Validators
 from holdfast.skills.tool import Tool
 
 NOBODY = Run(None, None, None, None, None, DISCOVER, DISCOVER)
@@ -21,13 +23,15 @@ NOBODY = Run(None, None, None, None, None, DISCOVER, DISCOVER)
 class SourceDocuments:
     """Fetches documents for the sources of one tenant.
 
-    `rpc` calls JSON-RPC services, and `mcp` MCP servers, with the tenant's secrets.
+    `rpc` calls JSON-RPC services, and `mcp` MCP servers, with the tenant's secrets. `files` are those in the folder of
+    the settings.
     """
 
-    def __init__(self, documents: Documents, rpc: HttpRunner, mcp: McpBackends) -> None:
+    def __init__(self, documents: Documents, rpc: HttpRunner, mcp: McpBackends, files: SourceFiles) -> None:
         self._documents = documents
         self._rpc = rpc
         self._mcp = mcp
+        self._files = files
 
     async def fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
         """Return the document of a back end. Raise TooLarge if it has more than `limit` bytes."""
@@ -35,9 +39,19 @@ class SourceDocuments:
             upstream, _ = await self._mcp.upstream(backend)
             async with asyncio.timeout(TIMEOUT):
                 return await describe(self._mcp.servers, upstream, limit=limit)
+        if file := file_of(location):
+            return await self._files.read(file, limit)
         if kind == "jsonrpc" and (backend.base_url or location).rstrip("/") == location.rstrip("/"):
             return await self._discover(location, backend, limit)
         return await self._documents.fetch(location, limit)
+
+    async def fetch_if_changed(
+        self, kind: SourceKind, location: str, backend: Backend, limit: int, known: Validators
+    ) -> FetchedDocument:
+        """Return the document of a back end, unless the server says that it is still the version `known`."""
+        if kind != "openapi" or file_of(location):
+            return FetchedDocument(await self.fetch(kind, location, backend, limit))
+        return await self._documents.fetch_if_changed(location, limit, known)
 
     async def _discover(self, endpoint: str, backend: Backend, limit: int) -> bytes:
         """Ask a JSON-RPC service for its OpenRPC document."""

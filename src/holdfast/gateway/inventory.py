@@ -26,6 +26,7 @@ from holdfast.skills.tools import MAX_LISTED
 
 FRESH = 0.5  # seconds between two checks of the revision
 READ_ANEW = 60.0  # seconds between two reads of all tools, which find changes by plain SQL
+MOST_BEHIND = 1800.0  # seconds since the last check after which changes may be deleted; then all tools are read
 MOST_CHANGED = 200  # changed tools that are read by name; after more changes, all tools are read
 REMEMBERED = 500  # cached views
 
@@ -128,7 +129,10 @@ class Inventory:
             snapshot = ToolSnapshot(revision, await self._all())
             self._read_anew = began + READ_ANEW
         elif snapshot.revision != revision:
-            snapshot = await self._apply_changes(snapshot, revision)
+            is_old = began - self._checked > MOST_BEHIND
+            snapshot = (
+                ToolSnapshot(revision, await self._all()) if is_old else await self._apply_changes(snapshot, revision)
+            )
         if self._snapshot is before:  # otherwise a read of all tools has replaced it meanwhile
             self._snapshot, self._checked = snapshot, began
         if began > self._read_anew:

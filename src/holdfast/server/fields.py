@@ -22,6 +22,7 @@ from holdfast.execution.secrets import NAME as SECRET_NAME
 from holdfast.skills.history import CURSOR as HISTORY_CURSOR
 from holdfast.skills.registry_columns import SKILL_NAME, TOOL_NAME
 from holdfast.skills.search import MAX_QUERY
+from holdfast.skills.sources.settings import MAX_RELOAD, MIN_RELOAD
 from holdfast.skills.sources.settings import NAME as SOURCE_NAME
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
@@ -33,6 +34,7 @@ TWICE_ENCODED = msgspec.Meta(
 LEAST_SECONDS = 1e-6  # the smallest time span above zero
 YEARS = r"^(?!000[01]|9999)"  # the first and the last year can overflow in other time zones
 # Stricter than the engine, which also tries other addresses.
+FILE_ADDRESS = r"file:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,100}(/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,100}){0,9}"
 WEB_ADDRESS = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~/-]{0,500})?"
 
 
@@ -76,6 +78,8 @@ EventCursor = Annotated[str, matching(EVENT_CURSOR)]
 HistoryCursor = Annotated[str, matching(HISTORY_CURSOR)]
 HostName = Annotated[str, matching(HOST_NAME)]
 WebAddress = Annotated[str, matching(WEB_ADDRESS)]
+DocumentAddress = Annotated[str, matching(rf"({WEB_ADDRESS}|{FILE_ADDRESS})")]
+ReloadSeconds = Annotated[float, documented(anyOf=[{"const": 0}, {"minimum": MIN_RELOAD, "maximum": MAX_RELOAD}])]
 SecretName = Annotated[str, matching(SECRET_NAME)]
 SkillName = Annotated[str, matching(SKILL_NAME)]
 SourceName = Annotated[str, matching(SOURCE_NAME)]

@@ -5,8 +5,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from holdfast.core.processes import ProcessCalls
+from holdfast.core.settings import ReloadSettings
 from holdfast.embeddings import Embeddings
-from holdfast.postgres.database import Database, Postgres
+from holdfast.postgres.database import Database, PooledStatements, Postgres
 from holdfast.skills.catalog import Catalogs
 from holdfast.skills.history import ChangeHistory
 from holdfast.skills.registry_indexer import RegistryIndexer
@@ -15,6 +16,7 @@ from holdfast.skills.runnable_kinds import Runs
 from holdfast.skills.search import RegistrySearch
 from holdfast.skills.skill_transfer import SkillTransfer
 from holdfast.skills.skills import Skills
+from holdfast.skills.sources.checks import FetchIfChanged, SourceChecks
 from holdfast.skills.sources.sources import Fetch, Sources
 from holdfast.skills.tools import Tools
 
@@ -30,20 +32,24 @@ class TenantSkills:
     catalogs: Catalogs
     search: RegistrySearch
     sources: Sources
+    checks: SourceChecks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSkills:
     """Embeddings for searches, announcements that resources have changed, and the processes of large imports."""
 
+    settings: ReloadSettings
+    system: PooledStatements
     embeddings: Embeddings
     updates: ResourceUpdates
     processes: ProcessCalls
 
-    def of(self, database: Database, *, runs: Runs, fetch: Fetch) -> TenantSkills:
+    def of(self, database: Database, *, runs: Runs, fetch: Fetch, fetch_if_changed: FetchIfChanged) -> TenantSkills:
         """Return the part of a tenant. `runs` says which kinds of tools run here. `fetch` reads documents of APIs."""
         tools = Tools(database, runs)
         catalogs = Catalogs(database, tools)
+        sources = Sources(database, tools, fetch, self.processes, check_seconds=self.settings.check_seconds)
         return TenantSkills(
             tools=tools,
             skills=Skills(database, tools),
@@ -51,15 +57,20 @@ class SharedSkills:
             history=ChangeHistory(database),
             catalogs=catalogs,
             search=RegistrySearch(database, self.embeddings, catalogs),
-            sources=Sources(database, tools, fetch, self.processes),
+            sources=sources,
+            checks=SourceChecks(database, self.system, sources, fetch_if_changed),
         )
 
 
 @asynccontextmanager
-async def open_skills(*, postgres: Postgres, embeddings: Embeddings) -> AsyncGenerator[SharedSkills]:
+async def open_skills(
+    *, settings: ReloadSettings, postgres: Postgres, embeddings: Embeddings
+) -> AsyncGenerator[SharedSkills]:
     """Open it, and start the indexer."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(RegistryIndexer(postgres, embeddings))
         updates = ResourceUpdates(postgres.system)
         stack.push_async_callback(updates.close)
-        yield SharedSkills(embeddings=embeddings, updates=updates, processes=ProcessCalls())
+        yield SharedSkills(
+            settings=settings, system=postgres.system, embeddings=embeddings, updates=updates, processes=ProcessCalls()
+        )

@@ -217,6 +217,8 @@ TOOLS = [
     on("get_source", of.source, ADMIN),
     on("change_source", of.source, ADMIN, body={"version": 1, "timeout": 5}, uses_up=True),
     on("remove_source", of.source, ADMIN, uses_up=True),
+    on("list_source_imports", of.source, ADMIN),
+    on("get_source_import", of.source_import, ADMIN),
     on("reload_source", of.source, ADMIN, body={"document": of.document("/{name}"), "dry_run": True}),
     lists("list_secrets", of.secret, ADMIN_LIST),
     on("set_secret", of.secret, ADMIN_PUT, body={"value": "another"}, uses_up=True),

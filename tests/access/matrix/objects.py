@@ -394,6 +394,14 @@ async def source(at: Place) -> Fields:
     return {"name": name, "document": document(f"/{name}"), "sign": name}
 
 
+@kind(name=word, revision=fixed("1"))
+async def source_import(at: Place) -> Fields:
+    """The import of a source."""
+    made = await source.make(at)
+    (imported,) = await at.engine.sources.imports.list(made["name"])
+    return {**made, "revision": str(imported.revision)}
+
+
 @kind(name=word)
 async def secret(at: Place) -> Fields:
     """A secret of a back end."""

@@ -21,7 +21,9 @@ from holdfast.core.errors import (
 )
 from holdfast.server.fields import (
     CallSeconds,
+    DocumentAddress,
     RegistryVersion,
+    ReloadSeconds,
     SecretName,
     SourceName,
     WebAddress,
@@ -32,7 +34,8 @@ from holdfast.server.fields import (
 )
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.skills.request import McpServer
-from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
+from holdfast.skills.sources.imports import KEPT
+from holdfast.skills.sources.reports import ImportDetails, SourceDetails, SourceEntry, SourceImport, SourceReport
 from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY, PREFIX, VARIABLE
 from holdfast.skills.sources.source import Choice, SourceKind
 
@@ -42,6 +45,7 @@ MAX_BODY_BYTES = 64 * 1024 * 1024  # a document of 50 MB, as a JSON string
 IMPORT_SECONDS = 115.0  # to fetch and import a large document on a busy machine
 FETCHING = (TooLarge, LimitReached, Overloaded, Unavailable, TimedOut)
 
+ImportLimit = Annotated[int, msgspec.Meta(ge=1, le=KEPT)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Entry = Annotated[
     str, documented(minLength=1, maxLength=MAX_ENTRY, pattern=r"^[^\x00]*[^\s\x00\x1c-\x1f\x85][^\x00]*$")
@@ -81,19 +85,22 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     With both, `url` says where the document comes from. `auth` names the secret of each security scheme. `kind`: what
     the document describes; by default, the document says so. With the kind `jsonrpc` and without a document, the
     service at `url` is asked for it (`rpc.discover`). With the kind `mcp`, the MCP server at `url` is asked for its
-    tools, prompts and resources, or the program that `mcp` names.
+    tools, prompts and resources, or the program that `mcp` names. `file:NAME` as `url` is a file in the folder of the
+    setting `sources.folder`. `reload_seconds`: between two checks of the document; by default as the setting
+    `sources.check_seconds` says; 0: it is never reloaded automatically.
     """
 
     name: SourceName
     kind: SourceKind | None = None
     document: Text | None = None
-    url: WebAddress | None = None
+    url: DocumentAddress | None = None
     choice: Chosen = Chosen()
     base_url: WebAddress | None = None
     auth: Secrets = {}
     headers: Headers = {}
     timeout: CallSeconds | None = None
     mcp: McpSettings | None = None
+    reload_seconds: ReloadSeconds | None = None
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,8 +118,9 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headers: Headers | None = None
     timeout: CallSeconds | msgspec.UnsetType | None = msgspec.UNSET
     mcp: McpSettings | None = None
+    reload_seconds: ReloadSeconds | msgspec.UnsetType | None = msgspec.UNSET
     document: Text | None = None
-    url: WebAddress | None = None
+    url: DocumentAddress | None = None
     accept_address: bool = False
 
 
@@ -123,7 +131,7 @@ class Reloading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     document: Text | None = None
-    url: WebAddress | None = None
+    url: DocumentAddress | None = None
     version: RegistryVersion | None = None
     accept_address: bool = False
     dry_run: bool = False
@@ -133,6 +141,12 @@ class SourceList(msgspec.Struct, frozen=True):
     """Sources, by name."""
 
     sources: list[SourceEntry]
+
+
+class SourceImportList(msgspec.Struct, frozen=True):
+    """Imports that changed tools of a source, newest first."""
+
+    imports: list[SourceImport]
 
 
 class RemovedSource(msgspec.Struct, frozen=True):
@@ -196,6 +210,19 @@ async def reload_source(call: ApiCall, name: str, body: Reloading) -> SourceRepo
     """Reload the document of a source, and report the differences; with `dry_run`, change nothing."""
     call.slot.stay(IMPORT_SECONDS)
     return await call.engine.sources.reload(name, **_engine_fields(body), by=call.principal.user)
+
+
+@operations.declare("GET", "/api/sources/{name}/imports", needs="admin", errors=[NotFound])
+async def list_source_imports(call: ApiCall, name: str, limit: ImportLimit = 50) -> SourceImportList:
+    """List the imports that changed tools of a source, newest first. The last 100 are kept."""
+    await call.engine.sources.get(name)
+    return SourceImportList(await call.engine.sources.imports.list(name, limit=limit))
+
+
+@operations.declare("GET", "/api/sources/{name}/imports/{revision}", needs="admin", errors=[NotFound])
+async def get_source_import(call: ApiCall, name: str, revision: RegistryVersion) -> ImportDetails:
+    """Get an import, with the former and the new definition of each tool that it changed."""
+    return await call.engine.sources.imports.get(name, revision)
 
 
 def _engine_fields(body: NewSource | SourceChange | Reloading) -> dict[str, Any]:

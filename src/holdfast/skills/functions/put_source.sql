@@ -1,13 +1,14 @@
--- Creates a source, or changes an existing one; `given` has its columns.
--- `outcome`: stored; same (unchanged, and not written again); taken (the name exists); missing; conflict (`version` is the current one). `revision`
--- is the registry's before any change: changes that the caller makes afterwards have higher revisions.
+-- Creates a source, or changes an existing one; `given` has its columns. With `imported` in it, the source is written even if it is unchanged: an
+-- import has changed its tools.
+-- `outcome`: stored; same (unchanged; of a document that differs, only the hash is written); taken (the name exists); missing; conflict (`version`
+-- is the current one). `revision` is the registry's before any change: changes that the caller makes afterwards have higher revisions.
 create or replace function holdfast.put_source(
   tenant uuid, called text, is_new boolean, given jsonb, expected bigint, person text,
   out outcome text, out source uuid, out version bigint, out revision bigint
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
-  aside constant text[] := '{imported_at,aggregate_version,update_ts,update_user}';
+  aside constant text[] := '{document_hash,imported_at,aggregate_version,update_ts,update_user}';
   was public.tool_source;
   item public.tool_source;
 begin
@@ -31,12 +32,14 @@ begin
       'title', '', 'report', '{}'::jsonb, 'offers', '{}'::jsonb, 'aggregate_version', 0, 'active', true, 'created_at', holdfast.now()) || given);
   else
     item := jsonb_populate_record(was, given);
-    if to_jsonb(was) - aside = to_jsonb(item) - aside then
+    if not given ? 'imported' and to_jsonb(was) - aside = to_jsonb(item) - aside then
       outcome := 'same';
+      update public.tool_source o set document_hash = item.document_hash
+      where o.host_id = tenant and o.source_id = source and o.document_hash is distinct from item.document_hash;
       return;
     end if;
   end if;
-  if (item.document_hash, item.report) is distinct from (was.document_hash, was.report) then
+  if given ? 'imported' or (item.document_hash, item.report) is distinct from (was.document_hash, was.report) then
     item.imported_at := holdfast.now();
   end if;
   item.aggregate_version := item.aggregate_version + 1;

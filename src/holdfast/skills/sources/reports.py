@@ -1,7 +1,9 @@
 """Reports about sources: their settings, their tools, and the result of an import."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Literal
 from uuid import UUID
 
 from holdfast.skills.request import Backend
@@ -14,6 +16,8 @@ class SourceEntry:
     """A source. `location` is where its document was read, empty if it was passed in; `label` is its version.
 
     `tools` and `skipped` are counts. `missing_secrets` are named but do not exist; calls that need one are refused.
+    `reload_seconds`: between two checks of the document; None: as the settings say; 0: it is never checked. `error`:
+    why the last check failed. The source is then as before.
     """
 
     id: UUID
@@ -29,6 +33,9 @@ class SourceEntry:
     missing_secrets: tuple[str, ...]
     active: bool
     version: int
+    reload_seconds: float | None
+    checked_at: datetime | None
+    error: str
     imported_at: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -63,6 +70,39 @@ class ChangedTool:
 
     name: str
     what: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceImport:
+    """An import that changed tools of a source, with the numbers of these. `revision` is the registry's after it."""
+
+    revision: int
+    label: str
+    added: int
+    changed: int
+    removed: int
+    deactivated: int
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDifference:
+    """What an import changed in a tool: its definition before and after it. `what` lists what differs."""
+
+    name: str
+    change: Literal["added", "changed", "removed", "deactivated"]
+    what: tuple[str, ...]
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportDetails:
+    """An import, with the former and the new definition of each tool that it changed."""
+
+    imported: SourceImport
+    tools: tuple[ToolDifference, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from holdfast.skills.tool import LONGEST_TIMEOUT
 MAX_ADDRESS = 2000  # characters
 MAX_ENTRIES = 1000  # of a choice, of headers, of schemes
 MAX_ENTRY = 2000  # characters of an entry
+FILE = "file:"  # begins the location of a document in the folder of the settings
+MIN_RELOAD = 1.0  # seconds between two checks of a document
+MAX_RELOAD = 30 * 86_400.0
 
 # Headers of the connection and the body, which a source cannot set.
 _RESERVED_HEADERS = frozenset({
@@ -41,10 +44,15 @@ _SECRET_REFERENCE = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Which operations of a document become tools, and how these are called."""
+    """Which operations of a document become tools, and how these are called.
+
+    `reload_seconds`: the seconds between two checks of the document; None: as the settings of the engine say; 0: it is
+    never reloaded automatically.
+    """
 
     choice: Choice = field(default_factory=Choice)
     backend: Backend = field(default_factory=Backend)
+    reload_seconds: float | None = None
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -57,13 +65,15 @@ class SourceSettings:
     def to_json(self) -> dict[str, Any]:
         """Return the stored form."""
         choice = {each.name: getattr(self.choice, each.name) for each in fields(Choice)}
-        return {"choice": msgspec.to_builtins(choice), "backend": self.backend.to_json()}
+        stored = {"choice": msgspec.to_builtins(choice), "backend": self.backend.to_json()}
+        return stored if self.reload_seconds is None else {**stored, "reload_seconds": self.reload_seconds}
 
 
 def settings_of(stored: Mapping[str, Any]) -> SourceSettings:
     """Return the settings of the stored form."""
     choice = msgspec.convert(stored.get("choice", {}), Choice)
-    return SourceSettings(choice, msgspec.convert(stored.get("backend", {}), Backend))
+    backend = msgspec.convert(stored.get("backend", {}), Backend)
+    return SourceSettings(choice, backend, stored.get("reload_seconds"))
 
 
 def check_name(name: str) -> None:
@@ -97,7 +107,11 @@ def check_settings(name: str, settings: SourceSettings) -> SourceSettings:
     timeout = backend.timeout
     if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
         raise _settings_error(f"its timeout {timeout:g} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
-    return SourceSettings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url))
+    seconds = settings.reload_seconds
+    if seconds is not None and seconds and not MIN_RELOAD <= seconds <= MAX_RELOAD:
+        next = f"Use {MIN_RELOAD:g} to {MAX_RELOAD:g} seconds, or 0 for no reloads."
+        raise _settings_error(f"its interval of {seconds:g} seconds is invalid", next)
+    return SourceSettings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url), seconds)
 
 
 def check_address(text: str, what: str) -> str:
@@ -114,8 +128,19 @@ def check_address(text: str, what: str) -> str:
     return text
 
 
+def file_of(location: str) -> str:
+    """Return the name of a file in the folder of the settings, or an empty text if the location is something else."""
+    return location.removeprefix(FILE) if location.startswith(FILE) else ""
+
+
 def check_location(url: str) -> None:
     """Refuse the address of a document if it is invalid or contains a secret, as others can see it."""
+    if file := file_of(url):
+        parts = file.split("/")
+        if len(file) > MAX_ADDRESS or not file.isprintable() or "\\" in file or not {"", ".", ".."}.isdisjoint(parts):
+            next = "Write it like file:shop.yaml or file:shops/north.yaml."
+            raise _settings_error(f"its file is not a name in the folder of the settings: {file!r:.200}", next)
+        return
     check_address(url, "the URL of its document")
     for name in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
         if _SECRET.fullmatch(name):

@@ -61,3 +61,19 @@ class ImportedDocument:
     tools: tuple[ImportedTool, ...]
     skipped: tuple[Skipped, ...]
     offers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict[str, Sequence[Mapping[str, Any]]])
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """By what the server of a document recognises a version of it. Empty: it said nothing."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedDocument:
+    """A document, and the validators of its version. None: it is still the version that the caller knows."""
+
+    document: bytes | None = field(repr=False)
+    validators: Validators = Validators()

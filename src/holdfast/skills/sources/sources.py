@@ -19,8 +19,10 @@ from holdfast.postgres.sql import statements
 from holdfast.skills.registry_columns import check_tool
 from holdfast.skills.request import AuthScheme, Backend, McpServer
 from holdfast.skills.sources.importers import import_tools
+from holdfast.skills.sources.imports import SourceImports
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
-from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, settings_of
+from holdfast.skills.sources.schedule import own_seconds, pause_of
+from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, file_of, settings_of
 from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, SourceKind
 from holdfast.skills.tools import Diff, Tools, author_of
 
@@ -33,21 +35,6 @@ MAX_TITLE = 500  # characters
 # Returns the document of a back end of a kind (None: of any kind) at an address. Raises TooLarge above some bytes.
 Fetch = Callable[[SourceKind | None, str, Backend, int], Awaitable[bytes]]
 Security = tuple[tuple[AuthScheme, ...], ...]
-
-# Words for the columns of a tool that a document changes. Other columns keep their names.
-_WORDS = {
-    "api_endpoint": "address",
-    "api_method": "method",
-    "display_name": "title",
-    "openapi_schema": "document",
-    "schema_rest": "parameters",
-}
-# Words that are left out if one of the others is there.
-_IMPLIED = {
-    "title": {"description"},
-    "request": {"address", "method", "parameters"},
-    "document": {"address", "description", "method", "parameters", "request", "title"},
-}
 
 sql = statements(__name__)
 
@@ -86,7 +73,11 @@ class _DryRun(Exception):
 class Sources:
     """Stores and finds the sources of one tenant. An import is all or nothing."""
 
-    def __init__(self, database: Database, tools: Tools, fetch: Fetch, processes: ProcessCalls) -> None:
+    def __init__(
+        self, database: Database, tools: Tools, fetch: Fetch, processes: ProcessCalls, *, check_seconds: float = 0
+    ) -> None:
+        self.check_seconds = check_seconds  # between two checks of a source without an interval; 0: none
+        self.imports = SourceImports(database)
         self._database = database
         self._tools = tools
         self._fetch = fetch
@@ -105,6 +96,7 @@ class Sources:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         mcp: McpServer | None = None,
+        reload_seconds: float | None = None,
         by: str = "",
     ) -> SourceReport:
         """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
@@ -114,7 +106,8 @@ class Sources:
         `auth` maps the security schemes of the document to names of secrets. `{{secret:NAME}}` in `headers` stands for
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers. With the kind
         `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it, or
-        which program it is.
+        which program it is. A `url` `file:NAME` is a file in the folder of the settings. The document is checked for
+        changes every `reload_seconds`, or as often as the settings say; 0: never.
         """
         if mcp is not None and kind is None:
             kind = "mcp"
@@ -123,7 +116,7 @@ class Sources:
         backend = Backend(
             base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout, mcp=mcp
         )
-        settings = check_settings(name, SourceSettings(choice or Choice(), backend))
+        settings = check_settings(name, SourceSettings(choice or Choice(), backend, reload_seconds))
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _name_taken_error(name)
         reading = await self._read(name, kind, settings, document, url or "")
@@ -140,18 +133,22 @@ class Sources:
         version: int | None = None,
         accept_address: bool = False,
         dry_run: bool = False,
+        keeps_tools: bool = False,
         by: str = "",
     ) -> SourceReport:
         """Read a source's document again, from its location, from `url`, or as given. Report what changed.
 
         Nothing is written if nothing changed, or in a `dry_run`. A document that would send secrets to another address
-        than before is refused, unless `accept_address` is set.
+        than before is refused, unless `accept_address` is set. With `keeps_tools`, a document without tools is refused
+        if the source has some: it may be a page that stands in for the document.
         """
         row = await self._row(name, version)
         settings = settings_of(row["settings"])
         reading = await self._read(name, row["kind"], settings, document, url or row["location"])
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
+        if keeps_tools and row["tools"] and not reading.imported.tools:
+            raise _all_gone_error(name, row["tools"])
         return await self._store(name, settings, reading, row["aggregate_version"], dry_run=dry_run, by=by)
 
     async def change(
@@ -165,6 +162,7 @@ class Sources:
         headers: Mapping[str, str] | None = None,
         timeout: float | msgspec.UnsetType | None = msgspec.UNSET,
         mcp: McpServer | None = None,
+        reload_seconds: float | msgspec.UnsetType | None = msgspec.UNSET,
         document: bytes | None = None,
         url: str | None = None,
         accept_address: bool = False,
@@ -184,7 +182,8 @@ class Sources:
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
             mcp=_changed_server(old.backend.mcp, mcp, url),
         )
-        settings = check_settings(name, SourceSettings(choice or old.choice, backend))
+        seconds = old.reload_seconds if reload_seconds is msgspec.UNSET else reload_seconds
+        settings = check_settings(name, SourceSettings(choice or old.choice, backend, seconds))
         is_same = settings.choice == old.choice and settings.backend.mcp == old.backend.mcp
         if row["kind"] == "openapi":  # its tools have paths below the base URL, those of others the whole address
             is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
@@ -304,10 +303,16 @@ class Sources:
             _refuse(put, name, version)
             diff, changed = Diff(), ()
             if reading is not None:
-                tools = reading.imported.tools
-                diff = await self._tools.store_all(put["source"], tools, by=by, tx=tx)
-                changed = await self._changed_tools(tx, put["revision"], diff) if diff.changed else ()
+                imported = reading.imported
+                diff = await self._tools.store_all(put["source"], imported.tools, by=by, tx=tx)
+                if diff and put["outcome"] == "same":
+                    touched = {**given, "imported": True}
+                    await tx.run(sql("put_source"), name, False, touched, put["version"], author_of(by))
+                if diff:
+                    since, label = put["revision"], imported.version[:MAX_TITLE]
+                    changed = await self.imports.record(tx, put["source"], diff, since=since, label=label, by=by)
             report = await self._report(tx, name, put["source"], diff, changed)
+            await self._schedule(tx, report.source, settings, was_read=reading is not None)
             report = replace(report, written=not dry_run and (put["outcome"] != "same" or bool(diff)), dry_run=dry_run)
             if dry_run:
                 raise _DryRun(report)
@@ -317,6 +322,15 @@ class Sources:
             return await self._database.atomically(work)
         except _DryRun as rehearsed:
             return rehearsed.report
+
+    async def _schedule(
+        self, tx: Transaction, source: SourceEntry, settings: SourceSettings, *, was_read: bool
+    ) -> None:
+        """Schedule the checks of a source that was stored."""
+        own = own_seconds(source.kind, source.location, settings)
+        file = store(file_of(source.location)) or None
+        pause = pause_of(own, self.check_seconds, source.location)
+        await tx.run(sql("schedule_check"), source.id, own, file, pause, was_read)
 
     async def _report(
         self, tx: Transaction, name: str, id: UUID, diff: Diff, changed: Iterable[ChangedTool]
@@ -338,11 +352,6 @@ class Sources:
             written=False,
             dry_run=False,
         )
-
-    async def _changed_tools(self, tx: Transaction, revision: int, diff: Diff) -> tuple[ChangedTool, ...]:
-        rows = await tx.all(sql("changed_tools"), revision)
-        found = {row["name"]: _describe_changes(row["columns"], row["parameters"]) for row in rows}
-        return tuple(ChangedTool(name, found.get(name, ())) for name in diff.changed)
 
     async def _row(self, name: str, version: int | None = None) -> Row:
         row = await self._database.one(sql("source"), store(name))
@@ -448,6 +457,9 @@ def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry
         tuple(name for name in settings.secrets if name in missing),
         row["active"],
         row["aggregate_version"],
+        settings.reload_seconds,
+        row["checked_at"],
+        restore(row["error"] or ""),
         row["imported_at"],
         row["created_at"],
         row["update_ts"],
@@ -473,18 +485,6 @@ def _missing_auth(security: Iterable[Security], backend: Backend) -> tuple[str, 
     return tuple(sorted(missing))
 
 
-def _describe_changes(columns: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
-    """Return what changed in a tool, in words, without what other words imply."""
-    words = {_WORDS.get(column, column) for column in columns}
-    words -= {word for word, others in _IMPLIED.items() if word in words and others & words}
-    parameter_names = ", ".join(parameters)
-    return tuple(
-        sorted(
-            f"parameters ({parameter_names})" if word == "parameters" and parameter_names else word for word in words
-        )
-    )
-
-
 def _refuse(row: Row, name: str, version: int | None) -> None:
     """Raise the error of an outcome that changed nothing."""
     match row["outcome"]:
@@ -507,6 +507,15 @@ def _no_tools_error(name: str, imported: ImportedDocument) -> InvalidInput:
         why=why,
         next="Mark operations in the document, or select some with --all, --operation, --tag or --path.",
         skipped=len(imported.skipped),
+    )
+
+
+def _all_gone_error(name: str, tools: int) -> InvalidInput:
+    """Return the error for a document that has lost all tools, which may be a mistake of the server."""
+    return InvalidInput(
+        f"the document of {name} no longer has tools; the source is unchanged",
+        why=f"a reload would remove all of its {tools} tools",
+        next=f"If this is intended, run `holdfast sources reload {name}`.",
     )
 
 

@@ -1,4 +1,4 @@
--- What changed in the tools that were changed after a revision: the columns and the parameters.
+-- What changed in the tools that were changed after a revision, up to another one: the columns and the parameters.
 select c.name, array(
     select a.key from jsonb_each(c.after) a
     where c.before -> a.key is distinct from a.value and a.key <> all('{aggregate_version,update_ts,update_user}') order by a.key
@@ -10,4 +10,4 @@ select c.name, array(
     ) p group by p.name, p.said having count(*) = 1 order by 1
   ) as parameters
 from registry_change c
-where c.host_id = $1 and c.revision > $2 and c.kind = 'tool' and c.operation = 'changed'
+where c.host_id = $1 and c.revision > $2 and c.revision <= $3 and c.kind = 'tool' and c.operation = 'changed'
