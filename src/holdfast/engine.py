@@ -302,6 +302,8 @@ async def open_engine(
         await enter(reloads)
         if config.sources.folder is not None:
             await enter(FileWatch(postgres, reloads, execution.folder.signature))
+        execution.servers.on_change = reloads.ask
+        await enter(execution.listener(postgres))
         yield engine
 
 

@@ -18,6 +18,7 @@ from holdfast.execution.event_tools import EventTools
 from holdfast.execution.executions import Executions
 from holdfast.execution.executor import Executor
 from holdfast.execution.function_runner import FunctionRunner
+from holdfast.execution.mcp.listener import McpListener
 from holdfast.execution.mcp.runner import McpBackends, McpRunner
 from holdfast.execution.mcp.servers import McpServers
 from holdfast.execution.outputs import Outputs
@@ -112,6 +113,10 @@ class SharedExecution:
         secrets = Secrets(database, self.sealing)
         files = SourceFiles(self.folder, tenant=database.tenant, owner=owner)
         return SourceDocuments(self.documents, self._http(secrets, JSON_RPC), self._mcp(database, secrets), files)
+
+    def listener(self, postgres: Postgres) -> McpListener:
+        """Return what listens to the MCP servers of all tenants."""
+        return McpListener(postgres, lambda database: self._mcp(database, Secrets(database, self.sealing)))
 
     def _mcp(self, database: Database, secrets: Secrets) -> McpBackends:
         return McpBackends(database, self.servers, secrets.values, commands=self.settings.commands)

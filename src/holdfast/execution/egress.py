@@ -7,8 +7,8 @@ after name resolution, however the name was written, for each attempt, and again
 import ipaddress
 import re
 import socket
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -191,19 +191,31 @@ class Egress:
             self._session = None
 
     @asynccontextmanager
-    async def reserve_connection(self, hop: Hop) -> AsyncGenerator[None]:
-        """Wait for a free connection for a hop. Sockets that are created inside the block belong to the hop."""
+    async def reserve_connection(self, hop: Hop, *, counted: bool = True) -> AsyncGenerator[None]:
+        """Wait for a free connection for a hop. Sockets that are created inside the block belong to the hop.
+
+        Without `counted`, it takes no place: for streams that stay open, of which the caller limits the number.
+        """
+        if not counted:
+            with self._sockets_of(hop):
+                yield
+            return
         host_shares = self._host_shares.get(hop.host)
         if host_shares is None:
             host_shares = self._host_shares[hop.host] = self._make_shares("connections to one back end", PER_HOST)
         hop.waits = True
         async with host_shares.hold(), self._all_shares.hold():
             hop.waits = False
-            token = _current_hop.set(hop)
-            try:
+            with self._sockets_of(hop):
                 yield
-            finally:
-                _current_hop.reset(token)
+
+    @contextmanager
+    def _sockets_of(self, hop: Hop) -> Generator[None]:
+        token = _current_hop.set(hop)
+        try:
+            yield
+        finally:
+            _current_hop.reset(token)
 
     def _make_shares(self, what: str, total: int) -> Shares:
         return shared_by_tenant(self._limits, what, total, setting="execution.connections")

@@ -1,5 +1,6 @@
 """MCP servers as sources: their tools, prompts and resources through the gateway."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -83,3 +84,20 @@ async def test_a_server_may_ask_the_models_of_clients_only_if_its_source_allows_
 
     assert refused.json()["error"]["code"] == -32021
     assert asked.json()["result"]["resultType"] == "input_required"
+
+
+@pytest.mark.req("SKILL-05")
+async def test_a_tool_that_appears_at_a_server_is_listed_within_seconds(site: Site, url: str, upstream: Site) -> None:
+    engine = await own(site)
+    await engine.sources.add("first", kind="mcp", url=url)
+    for patience in (10, 5):  # the first time, the gateway may not listen yet
+        before = await names(site)
+        await call(upstream, "test_trigger_tool_change")
+        async with asyncio.timeout(patience):
+            while await names(site) == before:  # noqa: ASYNC110 - the list is all that a client sees
+                await asyncio.sleep(0.05)
+
+
+async def names(site: Site) -> set[str]:
+    """The names of the tools that are listed."""
+    return {tool["name"] for tool in (await ask(site, "tools/list")).json()["result"]["tools"]}

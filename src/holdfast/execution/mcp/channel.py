@@ -88,6 +88,10 @@ class ChannelServer(LegacyServer, ModernServer):
     def agree(self, version: str) -> None:
         """Do nothing: messages on a channel do not repeat the version."""
 
+    async def wait(self) -> None:
+        """Wait until the connection has ended."""
+        await asyncio.wait([self._reader])
+
     async def close(self) -> None:
         """Close the connection."""
         await end_task(self._reader)

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -17,6 +17,7 @@ from holdfast.execution.mcp.channel import ChannelServer
 from holdfast.execution.mcp.exchange import Exchange
 from holdfast.execution.mcp.http import HttpServer, UnexpectedStatus
 from holdfast.execution.mcp.legacy_session import HttpSession, LegacyServer, LegacySession
+from holdfast.execution.mcp.messages import Message, is_response
 from holdfast.execution.mcp.modern_session import ModernSession
 from holdfast.execution.mcp.sse import SseChannel
 from holdfast.execution.mcp.stdio import Program, start
@@ -29,6 +30,8 @@ DISCOVER_SECONDS = 20.0  # for a program to start and to say which versions it s
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a program that failed is started again
 SERVER_ERROR = 500
 NO_STREAMABLE_HTTP = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+
+OPENED = "notifications/subscriptions/acknowledged"
 
 Changed = Callable[["Upstream", str], None]  # takes the method of a notification of a server
 
@@ -120,6 +123,30 @@ class McpConnections:
         await channel.open()
         self._sse.add(upstream.key)
         return await self._shake_hands(self._channel_server(upstream, channel), capabilities)
+
+    async def listen(self, upstream: Upstream, lists: Sequence[str]) -> None:
+        """Wait on the stream on which a server at an address announces changes of lists, until it ends.
+
+        What has changed before the stream was open is unknown: that counts as a change, too.
+        """
+
+        async def receive(message: Message) -> bool:
+            self._changed(upstream, str(message.get("method")))
+            return "id" in opening and is_response(message, opening["id"])
+
+        if MODERN in await self.versions_of(upstream):
+            opening, headers = ModernSession(self.http(upstream), about=self._about).listening(lists)
+            await self.http(upstream).post(opening, headers, receive, again=True, counted=False)
+            return
+        session, opening = await self.open_legacy(upstream, {}), dict[str, Any]()
+        self._changed(upstream, OPENED)
+        try:
+            if isinstance(session.server, HttpSession):
+                await session.server.listen(receive)
+            elif isinstance(session.server, ChannelServer):
+                await session.server.wait()
+        finally:
+            await session.close()
 
     def http(self, upstream: Upstream) -> HttpServer:
         """Return a server at an address."""

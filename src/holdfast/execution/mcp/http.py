@@ -75,18 +75,28 @@ class HttpServer(ModernServer):
         """Do nothing: there is no connection of its own."""
 
     async def post(
-        self, message: Message, headers: Mapping[str, str], receive: Receive, *, again: bool, url: str | None = None
+        self,
+        message: Message,
+        headers: Mapping[str, str],
+        receive: Receive,
+        *,
+        again: bool,
+        url: str | None = None,
+        counted: bool = True,
     ) -> HttpReply:
         """Send a message, and hand the messages of the reply to `receive`, until one ends the exchange.
 
         `again`: it can be sent a second time if the connection was closed. `url`: another address of the server.
+        `counted`: see `Egress.reserve_connection`.
         """
         sent = {"Content-Type": "application/json", "Accept": ACCEPT, "Accept-Encoding": ENCODINGS, **headers}
-        return await self._request("POST", url or self.url, sent, render(message), receive, again=again)
+        body = render(message)
+        return await self._request("POST", url or self.url, sent, body, receive, again=again, counted=counted)
 
-    async def get(self, headers: Mapping[str, str], receive: Receive) -> HttpReply:
+    async def get(self, headers: Mapping[str, str], receive: Receive, *, counted: bool = True) -> HttpReply:
         """Read the stream of the server, until a message ends it."""
-        return await self._request("GET", self.url, {"Accept": STREAM, **headers}, None, receive, again=True)
+        sent = {"Accept": STREAM, **headers}
+        return await self._request("GET", self.url, sent, None, receive, again=True, counted=counted)
 
     async def stream(self, take: Callable[[bytes], Awaitable[None]]) -> None:
         """Read a stream until it ends, and hand over the data of its events. It may be endless, its events not."""
@@ -113,13 +123,21 @@ class HttpServer(ModernServer):
         await self._request("DELETE", self.url, headers, None, _ignore, again=True)
 
     async def _request(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, receive: Receive, *, again: bool
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        receive: Receive,
+        *,
+        again: bool,
+        counted: bool = True,
     ) -> HttpReply:
         moved = False
         while True:
             address = URL(url, encoded=True)
             hop = Hop(address.raw_host or "")
-            async with self._egress.reserve_connection(hop):
+            async with self._egress.reserve_connection(hop, counted=counted):
                 try:
                     async with self._egress.session().request(
                         method, address, data=body, headers={**self._headers, **headers}, allow_redirects=False

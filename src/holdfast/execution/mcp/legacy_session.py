@@ -170,6 +170,10 @@ class HttpSession(LegacyServer):
                 task.cancel()
         return found[0]
 
+    async def listen(self, receive: Receive) -> None:
+        """Read the stream on which the server announces changes, until it ends."""
+        await self._server.get(self._headers(), receive, counted=False)
+
     async def send(self, message: Message) -> None:
         """Send a notification or a response."""
 

@@ -11,7 +11,7 @@ from holdfast.mcp import protocol
 from holdfast.mcp.headers import MirroredArgument, headers_of
 from holdfast.mcp.inputs import CAPABILITIES, Forwarded, MissingCapability
 from holdfast.mcp.protocol import MISSING_CAPABILITY, MODERN, McpError
-from holdfast.skills.client import Client
+from holdfast.skills.client import SILENT, Client
 
 MAX_ROUNDS = 20  # in which a server asks for input before it answers
 CLIENT_INFO = protocol.PREFIX + "clientInfo"
@@ -72,6 +72,14 @@ class ModernSession:
             if "requestState" in result:
                 sent["requestState"] = result["requestState"]
         raise LimitReached("the server was not heard out", why=f"it asked for input more than {MAX_ROUNDS} times")
+
+    def listening(self, lists: Sequence[str]) -> tuple[Message, Mapping[str, str]]:
+        """Return the request, and its headers, for a stream of changes of lists, such as `tools`."""
+        method, wanted = "subscriptions/listen", {f"{name}ListChanged": True for name in lists}
+        params = {"notifications": wanted, "_meta": self._meta(SILENT, {})}
+        return {"jsonrpc": "2.0", "id": next_id(), "method": method, "params": params}, headers_of(
+            MODERN, method, params
+        )
 
     async def close(self) -> None:
         """Close the connection, if there is one."""

@@ -12,7 +12,7 @@ from holdfast.core.background import PeriodicJob
 from holdfast.core.errors import LimitReached, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress
-from holdfast.execution.mcp.connections import McpConnections, Upstream
+from holdfast.execution.mcp.connections import OPENED, McpConnections, Upstream
 from holdfast.execution.mcp.exchange import Exchange
 from holdfast.execution.mcp.http import SessionGone
 from holdfast.execution.mcp.legacy_session import LegacySession
@@ -28,11 +28,7 @@ MAX_PROGRAMS = 20  # of one server that is a program
 MAX_PARALLEL = 4  # sessions of one user with a server that takes one request at a time
 MAX_WAITING = 1000  # exchanges that wait for their clients
 
-CHANGES = (
-    "notifications/tools/list_changed",
-    "notifications/prompts/list_changed",
-    "notifications/resources/list_changed",
-)
+CHANGES = (OPENED, *(f"notifications/{name}/list_changed" for name in ("tools", "prompts", "resources")))
 
 Session = ModernSession | LegacySession
 
@@ -155,6 +151,10 @@ class McpServers(PeriodicJob):
             return None
         del self._waiting[id]
         return waiting.exchange
+
+    async def listen(self, upstream: Upstream, lists: Sequence[str]) -> None:
+        """Call `on_change` when a server at an address says that lists have changed, until its stream ends."""
+        await self._connections.listen(upstream, lists)
 
     async def speaks_modern(self, upstream: Upstream) -> bool:
         """Whether a server speaks the modern version."""

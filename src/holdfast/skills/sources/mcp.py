@@ -21,6 +21,7 @@ MAX_DESCRIPTION = 4000  # characters
 MAX_NAME = 64
 HASH = 6
 NOT_CHOSEN = "it was not chosen"
+LISTS = ("tools", "prompts", "resources")
 OFFERS = ("prompts", "resources", "resourceTemplates")
 
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
@@ -30,7 +31,7 @@ _ARGUMENTS = ("name", "description", "inputSchema")  # fields of a definition th
 def import_server(root: Mapping[str, Any], choice: Choice, backend: Backend) -> ImportedDocument:
     """Return the chosen tools of a server, or all of them if nothing was chosen, and its prompts and resources."""
     about = _object(root.get(MARK))
-    info = _object(about.get("serverInfo"))
+    info, capabilities = _object(about.get("serverInfo")), _object(about.get("capabilities"))
     everything = not (choice.operations or choice.tags or choice.paths)
     chosen = chooser(choice, root)
     tools: dict[str, ImportedTool] = {}
@@ -60,6 +61,7 @@ def import_server(root: Mapping[str, Any], choice: Choice, backend: Backend) -> 
         tuple(tools.values()),
         (*skipped, *unmet),
         {name: _objects(root.get(name)) for name in OFFERS if root.get(name)},
+        tuple(name for name in LISTS if _object(capabilities.get(name)).get("listChanged") is True),
     )
 
 

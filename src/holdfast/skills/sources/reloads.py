@@ -43,11 +43,12 @@ class SourceReloads(NotifiedJob):
         self._reads_files = reads_files
         self._resumes = resumes
         self._running: dict[asyncio.Task[None], TenantId] = {}
+        self._asking: set[asyncio.Task[None]] = set()
         self._freed = asyncio.Event()
 
     async def __aexit__(self, *error: object) -> None:
         await super().__aexit__(*error)
-        for task in [*self._running]:
+        for task in [*self._running, *self._asking]:
             await end_task(task)
 
     def wake_events(self) -> Sequence[asyncio.Event]:
@@ -75,6 +76,18 @@ class SourceReloads(NotifiedJob):
         if claim is not None:
             self._start(tenant, checks, claim)
         return claim is not None
+
+    def ask(self, tenant: str, name: str) -> None:
+        """Have a source checked soon, because its server says that it has changed."""
+        task = asyncio.create_task(self._ask(TenantId(UUID(tenant)), name), name=f"holdfast {NAME} {name}")
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _ask(self, tenant: TenantId, name: str) -> None:
+        try:
+            await self._checks_of(tenant).ask(name)
+        except HoldfastError as error:
+            log.warning("the source %s is checked at its next time, and not at once: %s", name, error)
 
     async def _begin(self, database: Database) -> int:
         tenant = await database.tenant()

@@ -53,7 +53,8 @@ class Skipped:
 class ImportedDocument:
     """The result of an import: each operation is a tool or was skipped. Tools are in the document's order.
 
-    `offers` are the prompts, resources and resource templates of an MCP server, as it lists them.
+    `offers` are the prompts, resources and resource templates of an MCP server, as it lists them. `announces` are the
+    lists of which it says when they change.
     """
 
     title: str
@@ -61,6 +62,7 @@ class ImportedDocument:
     tools: tuple[ImportedTool, ...]
     skipped: tuple[Skipped, ...]
     offers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict[str, Sequence[Mapping[str, Any]]])
+    announces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

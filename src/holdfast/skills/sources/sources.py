@@ -57,7 +57,12 @@ class _Reading:
             "location": self.location,
             "title": imported.title[:MAX_TITLE],
             "document_hash": f"\\x{self.hash.hex()}",
-            "report": {"label": imported.version[:MAX_TITLE], "skipped": skipped, "notes": notes},
+            "report": {
+                "label": imported.version[:MAX_TITLE],
+                "skipped": skipped,
+                "notes": notes,
+                "announces": imported.announces,
+            },
             "offers": imported.offers,
         }
 
