@@ -134,6 +134,8 @@ class Engine:
         self.secrets = self._execution.secrets
         self.executor = self._execution.executor
         self.executions = self._execution.executions
+        self.recorder = self._execution.recorder
+        self.call_records = shared.execution.records
         self.mcp = self._execution.mcp
 
         self._agents = shared.agents.of(

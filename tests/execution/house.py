@@ -17,6 +17,7 @@ from holdfast.execution.outcomes import Outcome
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.runner import ToolRunner
+from holdfast.execution.running_calls import RunningCalls
 from holdfast.execution.usage import ToolUsage
 from holdfast.execution.worker_runner import WorkerRunner
 from holdfast.skills.function_tools import tool_of
@@ -44,7 +45,9 @@ class House:
             events=WorkerRunner(engine.commands, Outputs(engine.database)),
             presence=self.presence,
         )
-        self.executions = Executions(engine.database, self.executor, self.tools, background=engine.background)
+        self.executions = Executions(
+            engine.database, self.executor, self.tools, running=RunningCalls(engine.database, engine.background)
+        )
         self.functions: dict[str, Tool] = {}
 
     async def put(self, function: Callable[..., Any], *, mode: Mode = "inline", **options: Any) -> Tool:

@@ -12,6 +12,8 @@ from holdfast.core.config import Config
 from holdfast.core.settings import AgentSettings, ExecutionSettings
 from holdfast.core.shares import Shares, shared_by_tenant
 from holdfast.execution.admission import Admission
+from holdfast.execution.call_recorder import CallRecorder
+from holdfast.execution.call_records import CallRecords
 from holdfast.execution.documents import Documents
 from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.event_tools import EventTools
@@ -24,6 +26,7 @@ from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
+from holdfast.execution.running_calls import RunningCalls
 from holdfast.execution.secrets import Secrets
 from holdfast.execution.source_documents import SourceDocuments
 from holdfast.execution.sweeper import ExecutionSweeper
@@ -46,6 +49,7 @@ class TenantExecution:
     secrets: Secrets
     executor: Executor
     executions: Executions
+    recorder: CallRecorder
     functions: FunctionRunner
     workers: WorkerContext
     mcp: McpBackends
@@ -89,7 +93,7 @@ class TenantExecution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedExecution:
-    """The connections to back ends, the functions of apps, the counts of calls, and their limit."""
+    """The connections to back ends, the functions of apps, the counts and records of calls, and their limit."""
 
     settings: ExecutionSettings
     agents: AgentSettings
@@ -98,6 +102,7 @@ class SharedExecution:
     documents: Documents
     servers: McpServers
     usage: ToolUsage
+    records: CallRecords
     functions: FunctionRunner
     tool_calls: Shares
 
@@ -134,11 +139,12 @@ class SharedExecution:
             max_whole_bytes=self.settings.max_response_bytes,
             places=self.tool_calls,
         )
+        running = RunningCalls(database, background)
         executions = Executions(
             database,
             executor,
             tools,
-            background=background,
+            running=running,
             timeout=self.agents.tool_timeout,
             max_output_bytes=self.agents.max_output_bytes,
         )
@@ -148,6 +154,7 @@ class SharedExecution:
             secrets=secrets,
             executor=executor,
             executions=executions,
+            recorder=CallRecorder(database, executor, self.records, running),
             functions=self.functions,
             workers=bus.workers,
             mcp=backends,
@@ -172,6 +179,8 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
         await stack.enter_async_context(servers)
         usage = ToolUsage()
         stack.push_async_callback(usage.close)
+        records = CallRecords()
+        stack.push_async_callback(records.close)
         await stack.enter_async_context(ExecutionSweeper(postgres, settings))
         yield SharedExecution(
             settings=settings,
@@ -181,6 +190,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             documents=Documents(egress),
             servers=servers,
             usage=usage,
+            records=records,
             functions=FunctionRunner(settings.functions),
             tool_calls=shared_by_tenant(limits, "tool calls", limits.tool_calls, setting="limits.tool_calls"),
         )
