@@ -21,7 +21,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/decide_execution.sql": Plan("execution_open", (ID, "done", {}, None)),
     "execution/sql/end_calls.sql": Plan("tool_executions_pkey", (ENDS, 1.5)),
     "execution/sql/end_execution.sql": Plan("tool_executions_pkey", (ID, NOON, "done", {}, None, 1.5, None, None)),
-    "execution/sql/event_tools.sql": Plan("tool_", (2000,)),
+    "execution/sql/event_tools.sql": Plan("tool_", (2000, ["rest"], ["shop"], ["tool-7%"])),
     "execution/sql/execution.sql": Plan("tool_executions_pkey", (ID,)),
     "execution/sql/forget_executions.sql": Plan("execution_finished_alone", (timedelta(days=30), 100)),
     "execution/sql/is_served.sql": Plan("worker_presence_pkey", ("translate",)),

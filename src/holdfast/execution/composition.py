@@ -28,6 +28,7 @@ from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
 from holdfast.execution.running_calls import RunningCalls
 from holdfast.execution.secrets import Secrets
+from holdfast.execution.served_tools import ServedTools
 from holdfast.execution.source_documents import SourceDocuments
 from holdfast.execution.sweeper import ExecutionSweeper
 from holdfast.execution.usage import ToolUsage
@@ -68,15 +69,22 @@ class TenantExecution:
         self.functions.declare(stored.values())
 
     def worker(
-        self, app_name: str, *, skills: Mapping[str, Handler], tools: Mapping[str, Tool], concurrency: int
+        self,
+        app_name: str,
+        *,
+        skills: Mapping[str, Handler],
+        tools: Mapping[str, Tool],
+        served: ServedTools,
+        concurrency: int,
     ) -> Worker:
-        """Return a worker that runs an app's handlers, its event tools, and those that other programs have stored."""
+        """Return a worker that runs an app's handlers, its event tools, and the registered tools that it serves."""
         more = EventTools(
             self.executor,
             self.tools,
             self.database,
             functions=tools,
             imports=self.functions.imports,
+            served=served,
             max_record_bytes=self.workers.settings.max_record_bytes,
         )
         declared = False
