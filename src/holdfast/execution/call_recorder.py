@@ -36,17 +36,17 @@ DISCONNECTED = "its caller disconnected; it may have taken effect"
 sql = statements(__name__)
 
 
-class BegunCall(msgspec.Struct, frozen=True):
+class BegunCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The row of a call that is about to begin. `lease` is in seconds."""
 
     id: UUID
     tool: str
-    tool_id: UUID | None
-    input_params: Any
-    user_name: str | None
-    agent: str | None
     lease: float
-    correlation_id: str | None
+    tool_id: UUID | None = None
+    input_params: Any = None
+    user_name: str | None = None
+    agent: str | None = None
+    correlation_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,16 @@ class CallRecorder:
 def _begin_of(call: RecordedCall) -> BegunCall:
     """Return the row of a call that is about to begin."""
     tool, run = call.tool, call.run
-    lease = call.timeout + GRANTED.total_seconds()
-    correlation = correlation_id(run.key) if call.mode == "event" else None
-    arguments = None if tool.id is None else call.arguments
-    return BegunCall(call.id, tool.name, tool.id, arguments, run.user, run.agent, lease, correlation)
+    return BegunCall(
+        id=call.id,
+        tool=tool.name,
+        tool_id=tool.id,
+        lease=call.timeout + GRANTED.total_seconds(),
+        input_params=None if tool.id is None else call.arguments,
+        user_name=run.user,
+        agent=run.agent,
+        correlation_id=correlation_id(run.key) if call.mode == "event" else None,
+    )
 
 
 def _ended(call: RecordedCall, outcome: Outcome | None, leased_until: datetime | None) -> CallRecord:
@@ -157,19 +163,21 @@ def _ended(call: RecordedCall, outcome: Outcome | None, leased_until: datetime |
     """
     tool, run = call.tool, call.run
     return CallRecord(
-        call.id,
-        tool.name,
-        tool.id,
-        None if tool.id is None or leased_until is not None else call.arguments,  # a row that exists has them
-        run.user,
-        run.agent,
-        "cancelled" if outcome is None else outcome.status,
-        None if tool.id is None or outcome is None else _stored_output(outcome),
-        DISCONNECTED if outcome is None else outcome.error,
-        None if outcome is None else outcome.latency_ms,
-        call.began,
-        monotonic(),
-        leased_until,
+        id=call.id,
+        tool=tool.name,
+        tool_id=tool.id,
+        status="cancelled" if outcome is None else outcome.status,
+        began=call.began,
+        ended=monotonic(),
+        input_params=None
+        if tool.id is None or leased_until is not None
+        else call.arguments,  # a row that exists has them
+        user_name=run.user,
+        agent=run.agent,
+        output_result=None if tool.id is None or outcome is None else _stored_output(outcome),
+        error=DISCONNECTED if outcome is None else outcome.error,
+        latency_ms=None if outcome is None else outcome.latency_ms,
+        leased_until=leased_until,
     )
 
 

@@ -34,7 +34,7 @@ sql = statements(__name__)
 log = logging.getLogger(__name__)
 
 
-class CallRecord(msgspec.Struct, frozen=True):
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A call: what was called, by whom, and how it ended. `began` and `ended` are seconds of `monotonic`.
 
     `leased_until` is the lease of the row that the call has already; None: it has no row yet.
@@ -42,16 +42,16 @@ class CallRecord(msgspec.Struct, frozen=True):
 
     id: UUID
     tool: str
-    tool_id: UUID | None
-    input_params: Any
-    user_name: str | None
-    agent: str | None
     status: Literal["done", "failed", "cancelled", "unknown"]
-    output_result: Any
-    error: str | None
-    latency_ms: float | None
     began: float
     ended: float
+    tool_id: UUID | None = None
+    input_params: Any = None
+    user_name: str | None = None
+    agent: str | None = None
+    output_result: Any = None
+    error: str | None = None
+    latency_ms: float | None = None
     leased_until: datetime | None = None
 
 

@@ -159,7 +159,7 @@ class Executions:
         limit: int = 100,
         before: UUID | None = None,
     ) -> list[Execution]:
-        """List executions, newest first: all, of a tool, of a run, or the direct calls of a user.
+        """List executions, newest first: all, of a tool, of a run, or the calls of a user outside of turns.
 
         `before` is the last id of the previous page.
         """

@@ -25,7 +25,7 @@ async def spell(text: str, run: holdfast.Run) -> str:
 @app.tool
 async def charge(bill: str, ready: str) -> str:
     """Charge a bill when a file is there; it must not run twice."""
-    print(f"charging {bill}", flush=True)
+    print(f"charging {bill}", flush=True)  # noqa: T201 - the test waits for it
     while not Path(ready).exists():  # noqa: ASYNC110 - a test in another process makes it
         await asyncio.sleep(0.05)
     return f"charged {bill}"
