@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
 from holdfast.execution.issuer_connections import open_fetch
+from holdfast.execution.served_tools import ServedTools
 from holdfast.llm import Caller
 from holdfast.memory.composition import SharedMemory, open_memory
 from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
@@ -142,6 +143,8 @@ class Engine:
         self.secrets = self._execution.secrets
         self.executor = self._execution.executor
         self.executions = self._execution.executions
+        self.recorder = self._execution.recorder
+        self.call_records = shared.execution.records
         self.mcp = self._execution.mcp
 
         self._agents = shared.agents.of(
@@ -179,13 +182,17 @@ class Engine:
         """Notify the subscribers of a resource, in all processes, that it has changed. Thread-safe; does not wait."""
         self._shared.skills.updates.send(self.database, uri)
 
-    def worker(self, app: App, *, concurrency: int = 10) -> Worker:
-        """Return a worker. Inside `async with` it runs the app's handlers and event tools, `concurrency` at a time."""
+    def worker(self, app: App, *, tools: Iterable[str] = (), concurrency: int = 10) -> Worker:
+        """Return a worker. Inside `async with` it runs the app's handlers and event tools, `concurrency` at a time.
+
+        `tools` are registered tools that it serves as well: `github_*`, `source:github`, `kind:rest`, or `*` for all.
+        """
         if not isinstance(app, App):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"expected a holdfast.App, got {app!r:.200}", next="Pass the app of the worker.")
+        served = ServedTools.parse(tools)
         app.add_publisher(self)
-        tools = {name: tool for name, tool in app.all_tools.items() if tool.mode == "event"}
-        return self._execution.worker(app.name, skills=app.skills, tools=tools, concurrency=concurrency)
+        own = {name: tool for name, tool in app.all_tools.items() if tool.mode == "event"}
+        return self._execution.worker(app.name, skills=app.skills, tools=own, served=served, concurrency=concurrency)
 
     def serving(self, app: App, *, grace: float = 0) -> Serving:
         """Return an object that, inside `async with`, serves the app's agents and the agents stored as rows.

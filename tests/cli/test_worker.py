@@ -100,10 +100,36 @@ async def test_a_worker_tells_what_it_serves_and_does_it(shop: Program, start: S
 
     assert json.loads(worker.stdout.partition("\n")[0]) == {
         "skills": ["blocking", "print", "report", "translate"],
+        "tools": [],
         "concurrency": 3,
         "tenant": "default",
     }
     assert (result, code, worker.stderr) == ("HELLO", 0, "")
+
+
+@pytest.mark.req("EDA-06")
+def test_a_worker_without_an_app_serves_the_tools_that_it_declares(start: Start) -> None:
+    worker = start("--tools", "source:github", "--tools", "billing_*")
+
+    worker.wait_for("Ctrl-C stops it.")
+
+    assert "up to 10 commands at once: tools billing_*, tools source:github." in worker.stderr
+
+
+@pytest.mark.req("EDA-06")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "the worker has nothing to do"),
+        (("shop:app", "--tools", "kind:java"), "cannot serve tools of the kind 'java'"),
+        (("--tools", "sources:github"), "'sources:github' names no tools"),
+    ],
+)
+def test_a_worker_that_would_serve_nothing_does_not_start(shop: Program, words: tuple[str, ...], told: str) -> None:
+    done = shop("worker", *words)
+
+    assert done.code == 2
+    assert told in done.stderr
 
 
 @pytest.mark.req("EDA-04")

@@ -190,7 +190,7 @@ async def acts(
     async with open_engine(config=config) as other:
         elsewhere = House(other, rest=HttpRunner(egress, Keyring()))
         elsewhere.functions = house.functions
-        async with elsewhere.worker():
+        async with elsewhere.worker("kind:rest"):
             yield acts
 
 

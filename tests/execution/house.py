@@ -17,6 +17,8 @@ from holdfast.execution.outcomes import Outcome
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.runner import ToolRunner
+from holdfast.execution.running_calls import RunningCalls
+from holdfast.execution.served_tools import ServedTools
 from holdfast.execution.usage import ToolUsage
 from holdfast.execution.worker_runner import WorkerRunner
 from holdfast.skills.function_tools import tool_of
@@ -44,7 +46,9 @@ class House:
             events=WorkerRunner(engine.commands, Outputs(engine.database)),
             presence=self.presence,
         )
-        self.executions = Executions(engine.database, self.executor, self.tools, background=engine.background)
+        self.executions = Executions(
+            engine.database, self.executor, self.tools, running=RunningCalls(engine.database, engine.background)
+        )
         self.functions: dict[str, Tool] = {}
 
     async def put(self, function: Callable[..., Any], *, mode: Mode = "inline", **options: Any) -> Tool:
@@ -74,8 +78,8 @@ class House:
         limits: dict[str, Any] = {"timeout": SECONDS, "max_output_bytes": 64_000, **options}
         return await self.executor.run(tool, given or {}, run, **limits)
 
-    def worker(self) -> Worker:
-        """A worker that serves the tools which go by event."""
+    def worker(self, *tools: str) -> Worker:
+        """A worker that serves the functions which go by event, and the tools that it declares."""
         engine = self.engine
         more = EventTools(
             self.executor,
@@ -83,6 +87,7 @@ class House:
             engine.database,
             functions=self.functions,
             imports=self._functions.imports,
+            served=ServedTools.parse(tools),
             max_record_bytes=engine.config.bus.max_record_bytes,
         )
         return Worker(engine._execution.workers, {}, more=more.skills)  # pyright: ignore[reportPrivateUsage]

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 from tests.rules.plan import ID, LAST, MINUTE, NOON, NOTHING, Cold, Plan
 
+ENDS = f'[{{"id": "{ID}", "leased_until": "2026-01-01T12:00:00Z", "status": "done", "ended": 1}}]'
+
 OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/unknown_tools.sql": Plan("tool_t_host_id_name_key", (["tool-7"],)),
     "bus/sql/end_presence.sql": Plan("worker_presence_pkey", (ID,)),
@@ -12,12 +14,14 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/answered_executions.sql": Plan("execution_alone", (200,)),
     "execution/sql/aside.sql": Plan("execution_by_correlation", ("c 7",)),
     "execution/sql/begin_anew.sql": Plan("execution_open", (ID, MINUTE, None)),
+    "execution/sql/begin_calls.sql": Cold("a plain insert: it reads only what it is given"),
     "execution/sql/call_here.sql": Plan("execution_by_correlation", ("c 7",)),
     "execution/sql/cancel_execution.sql": Plan("execution_open", (ID, "cancelled")),
     "execution/sql/count_calls.sql": Plan("tool_t_pkey", ([ID], [1], [0], [1.5])),
     "execution/sql/decide_execution.sql": Plan("execution_open", (ID, "done", {}, None)),
+    "execution/sql/end_calls.sql": Plan("tool_executions_pkey", (ENDS, 1.5)),
     "execution/sql/end_execution.sql": Plan("tool_executions_pkey", (ID, NOON, "done", {}, None, 1.5, None, None)),
-    "execution/sql/event_tools.sql": Plan("tool_", (2000,)),
+    "execution/sql/event_tools.sql": Plan("tool_", (2000, ["rest"], ["shop"], ["tool-7%"])),
     "execution/sql/execution.sql": Plan("tool_executions_pkey", (ID,)),
     "execution/sql/forget_executions.sql": Plan("execution_finished_alone", (timedelta(days=30), 100)),
     "execution/sql/is_served.sql": Plan("worker_presence_pkey", ("translate",)),
@@ -32,10 +36,12 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/list_open_executions.sql": Plan("Index Scan Backward using execution_open", (LAST, 50, "unknown")),
     "execution/sql/output.sql": Plan("tool_output_pkey", (ID,)),
     "execution/sql/put_aside.sql": Plan("execution_by_correlation", ("c 7", b"", "text/plain")),
+    "execution/sql/record_calls.sql": Cold("a plain insert: it reads only what it is given"),
     "execution/sql/revision.sql": Plan("registry_pkey"),
     "execution/sql/sealed_secrets.sql": Plan("secret_pkey", (["secret-7"],)),
     "execution/sql/secrets.sql": Plan("secret_pkey"),
     "execution/sql/still_wanted.sql": Plan("tool_executions_pkey", ([ID],)),
+    "execution/sql/withdraw_call.sql": Plan("execution_open", (ID, NOON)),
     "skills/sources/sql/changed_tools.sql": Plan("registry_change_", (7,)),
     "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
     "skills/sources/sql/source.sql": Plan("tool_source_host_id_name_key", ("shop",)),

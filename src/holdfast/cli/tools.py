@@ -245,7 +245,7 @@ derive(
         who=_caller,
         ms=_ms,
     ),
-    help="List tool calls, of agents and direct ones, newest first.",
+    help="List tool calls, newest first: of agents, through the gateway, and direct ones.",
     without=["user", "before"],
     arguments=["tool"],
 )

@@ -90,7 +90,8 @@ class DelayedWriter(ABC):
     def write_later(self) -> None:
         """Write after the delay, once for all values that are collected until then."""
         if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write(), name=f"holdfast {self._name}")
+            # An empty context: the task works for all callers, not only for the one that starts it.
+            self._writing = asyncio.create_task(self._write(), name=f"holdfast {self._name}", context=Context())
 
     async def close(self) -> None:
         """Write the remaining values, and stop."""

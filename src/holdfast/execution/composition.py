@@ -12,6 +12,8 @@ from holdfast.core.config import Config
 from holdfast.core.settings import AgentSettings, ExecutionSettings
 from holdfast.core.shares import Shares, shared_by_tenant
 from holdfast.execution.admission import Admission
+from holdfast.execution.call_recorder import CallRecorder
+from holdfast.execution.call_records import CallRecords
 from holdfast.execution.documents import Documents
 from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.event_tools import EventTools
@@ -25,7 +27,9 @@ from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
+from holdfast.execution.running_calls import RunningCalls
 from holdfast.execution.secrets import Secrets
+from holdfast.execution.served_tools import ServedTools
 from holdfast.execution.source_documents import SourceDocuments
 from holdfast.execution.source_files import FindTenant, SourceFiles, SourceFolder
 from holdfast.execution.sweeper import ExecutionSweeper
@@ -48,6 +52,7 @@ class TenantExecution:
     secrets: Secrets
     executor: Executor
     executions: Executions
+    recorder: CallRecorder
     functions: FunctionRunner
     workers: WorkerContext
     mcp: McpBackends
@@ -66,15 +71,22 @@ class TenantExecution:
         self.functions.declare(stored.values())
 
     def worker(
-        self, app_name: str, *, skills: Mapping[str, Handler], tools: Mapping[str, Tool], concurrency: int
+        self,
+        app_name: str,
+        *,
+        skills: Mapping[str, Handler],
+        tools: Mapping[str, Tool],
+        served: ServedTools,
+        concurrency: int,
     ) -> Worker:
-        """Return a worker that runs an app's handlers, its event tools, and those that other programs have stored."""
+        """Return a worker that runs an app's handlers, its event tools, and the registered tools that it serves."""
         more = EventTools(
             self.executor,
             self.tools,
             self.database,
             functions=tools,
             imports=self.functions.imports,
+            served=served,
             max_record_bytes=self.workers.settings.max_record_bytes,
         )
         declared = False
@@ -91,7 +103,7 @@ class TenantExecution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedExecution:
-    """The connections to back ends, the functions of apps, the counts of calls, and their limit."""
+    """The connections to back ends, the functions of apps, the counts and records of calls, and their limit."""
 
     settings: ExecutionSettings
     agents: AgentSettings
@@ -101,6 +113,7 @@ class SharedExecution:
     folder: SourceFolder
     servers: McpServers
     usage: ToolUsage
+    records: CallRecords
     functions: FunctionRunner
     tool_calls: Shares
 
@@ -142,11 +155,12 @@ class SharedExecution:
             max_whole_bytes=self.settings.max_response_bytes,
             places=self.tool_calls,
         )
+        running = RunningCalls(database, background)
         executions = Executions(
             database,
             executor,
             tools,
-            background=background,
+            running=running,
             timeout=self.agents.tool_timeout,
             max_output_bytes=self.agents.max_output_bytes,
         )
@@ -156,6 +170,7 @@ class SharedExecution:
             secrets=secrets,
             executor=executor,
             executions=executions,
+            recorder=CallRecorder(database, executor, self.records, running),
             functions=self.functions,
             workers=bus.workers,
             mcp=backends,
@@ -180,6 +195,8 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
         await stack.enter_async_context(servers)
         usage = ToolUsage()
         stack.push_async_callback(usage.close)
+        records = CallRecords()
+        stack.push_async_callback(records.close)
         await stack.enter_async_context(ExecutionSweeper(postgres, settings))
         yield SharedExecution(
             settings=settings,
@@ -190,6 +207,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             folder=SourceFolder(config.sources.folder),
             servers=servers,
             usage=usage,
+            records=records,
             functions=FunctionRunner(settings.functions),
             tool_calls=shared_by_tenant(limits, "tool calls", limits.tool_calls, setting="limits.tool_calls"),
         )

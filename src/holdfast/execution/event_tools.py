@@ -15,6 +15,7 @@ from holdfast.execution.executor import Executor
 from holdfast.execution.outcomes import Failed, off_loop, plain_of, reason_of, run_app_code, trace_of
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import IN_DOUBT, Result
+from holdfast.execution.served_tools import ServedTools
 from holdfast.execution.worker_runner import (
     ASIDE,
     TIMEOUT,
@@ -34,6 +35,7 @@ from holdfast.skills.tools import Tools
 MOST = 2000  # tools per worker
 ANYWAY = 10.0  # seconds after which the rows are read again, even if the registry's revision is the same
 USUAL = 120.0  # seconds; the default time limit of a call
+NOTHING = ServedTools()
 ENVELOPE = 10_000  # bytes of a completion besides the result
 
 sql = statements(__name__)
@@ -41,10 +43,10 @@ log = logging.getLogger(__name__)
 
 
 class EventTools:
-    """Offers the registered event tools that this process can run.
+    """Offers the registered tools that a worker serves.
 
-    `functions` are the tools that this program declares, by name. `imports` says whether another function that a row
-    names may be imported.
+    `functions` are the event tools that this program declares, by name. `imports` says whether another function that a
+    row names may be imported. `served` are the tools of other kinds.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class EventTools:
         *,
         functions: Mapping[str, Tool] | None = None,
         imports: Callable[[str], bool] = lambda _: False,
+        served: ServedTools = NOTHING,
         max_record_bytes: int,
     ) -> None:
         self._executor = executor
@@ -63,6 +66,7 @@ class EventTools:
         self._outputs = Outputs(database)
         self._functions: Mapping[str, Tool] = {} if functions is None else functions
         self._imports = imports
+        self._served = served
         self._most = max_record_bytes - ENVELOPE
         self._revision: int | None = None
         self._read = 0.0
@@ -75,7 +79,8 @@ class EventTools:
         now = monotonic()
         if revision == self._revision and now - self._read < ANYWAY:
             return self._skills
-        rows = await self._database.all(sql("event_tools"), MOST)
+        served = self._served
+        rows = await self._database.all(sql("event_tools"), MOST, served.kinds, served.sources, served.names)
         self._ids = {row["name"]: row["tool_id"] for row in rows if self._can_run(row)}
         self._skills = {name: self._skills.get(name) or self._skill(name) for name in self._ids}
         self._revision, self._read = revision, now
@@ -143,7 +148,7 @@ class EventTools:
         return WorkerAnswer(id, aside=True)
 
     def _fits(self, answer: WorkerAnswer) -> bool:
-        size = len(answer.whole or b"") * 4 // 3 + len(render(answer.value))
+        size = len(answer.whole or b"") * 4 // 3 + len(render([answer.value, answer.mcp]))
         return size <= self._most and len(dumps(answer).encode()) <= self._most
 
 

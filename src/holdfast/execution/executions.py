@@ -15,15 +15,16 @@ from time import monotonic
 from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
-from holdfast.core.background import Background
 from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
 from holdfast.core.text import render, restore, store
-from holdfast.execution.executor import MARGIN, Executor
-from holdfast.execution.outcomes import GRACE, TEXT, Outcome
+from holdfast.execution.call_recorder import GRANTED
+from holdfast.execution.executor import Executor
+from holdfast.execution.outcomes import TEXT, Outcome
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import JSON
+from holdfast.execution.running_calls import RunningCalls
 from holdfast.execution.worker_runner import ASIDE, correlation_id, unpack_answer
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
@@ -40,8 +41,6 @@ MAX_LISTED = 1000
 LAST = UUID(int=2**128 - 1)
 TIMEOUT = 120.0  # seconds; the default time limit of a call
 MAX_OUTPUT_BYTES = 64_000  # of an output's text
-GRANTED = timedelta(seconds=10 + MARGIN + GRACE)  # from a call's time limit to the end of its lease
-LOOK = 0.5  # seconds between two polls for cancelled calls
 AGAIN = 0.5  # seconds between two attempts to store an outcome
 
 sql = statements(__name__)
@@ -97,18 +96,17 @@ class Executions:
         executor: Executor,
         tools: Tools,
         *,
-        background: Background,
+        running: RunningCalls,
         timeout: float = TIMEOUT,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> None:
         self._database = database
         self._executor = executor
         self._tools = tools
-        self._background = background
         self._outputs = Outputs(database)
         self._timeout = timeout
         self._max_output_bytes = max_output_bytes
-        self._running: dict[UUID, asyncio.Task[Outcome]] = {}
+        self._running = running
 
     async def call(
         self,
@@ -161,7 +159,7 @@ class Executions:
         limit: int = 100,
         before: UUID | None = None,
     ) -> list[Execution]:
-        """List executions, newest first: all, of a tool, of a run, or the direct calls of a user.
+        """List executions, newest first: all, of a tool, of a run, or the calls of a user outside of turns.
 
         `before` is the last id of the previous page.
         """
@@ -208,8 +206,7 @@ class Executions:
             if found.run_id is not None and found.status == "running":
                 raise _part_of_run_error(found, "Cancel the run.")
             return found
-        if (task := self._running.get(id)) is not None:
-            task.cancel()
+        self._running.cancel([id])
         if row["correlation_id"] is not None:  # the process that waits for the worker may be gone
             await self._executor.cancel(restore(row["correlation_id"]))
         return await self.get(id)
@@ -247,17 +244,11 @@ class Executions:
 
     async def _make(self, call: StartedExecution) -> Execution:
         """Make a recorded call, and store its outcome."""
-        work = self._running[call.id] = asyncio.create_task(self._run(call), name=f"execution {call.id}")
-        self._background.start(("executions", id(self)), self._stop_unwanted)
         try:
-            await asyncio.wait({work})
+            work = await self._running.make(call.id, self._run(call))
         except asyncio.CancelledError:
-            work.cancel()
-            await asyncio.wait({work}, timeout=2 * GRACE)
             await self._end(call, None)
             raise
-        finally:
-            self._running.pop(call.id, None)
         if work.cancelled():  # its row already says so
             return await self.get(call.id)
         error = work.exception()
@@ -301,23 +292,6 @@ class Executions:
                 f"the timeout cannot be {seconds!r:.100}", next=f"Pass seconds, above 0 and up to {LONGEST_TIMEOUT:g}."
             )
         return seconds if tool.timeout is None else min(seconds, tool.timeout)
-
-    # Cancellation by other processes
-
-    async def _stop_unwanted(self) -> None:
-        """Poll for cancelled executions and stop their tasks, as long as any call is in progress."""
-        while True:
-            await asyncio.sleep(LOOK)
-            running = dict(self._running)
-            if not running:
-                return
-            try:
-                rows = await self._database.all(sql("still_wanted"), list(running))
-            except HoldfastError as error:
-                log.warning("could not look for cancelled calls; retrying: %s", error)
-                continue
-            for id in running.keys() - {row["id"] for row in rows}:
-                running[id].cancel()
 
 
 def stored_values(outcome: Outcome) -> tuple[object, ...]:

@@ -22,6 +22,7 @@ from holdfast.core.text import MAX_STORED_VALUES, parse, render
 from holdfast.core.threads import run_in_worker
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import IN_DOUBT, JSON, OutcomeUnknown, Result
+from holdfast.mcp.content import Block
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
@@ -40,7 +41,8 @@ _USER, _AGENT, _SESSION, _CONVERSATION, _RUN, _CALL, _KEY = (
 class WorkerAnswer(msgspec.Struct, frozen=True):
     """A result as a worker sends it. `aside`: it is too large to send, and stored with the execution.
 
-    `holdfast` is the correlation id of the command. The result of an app's own handler does not have it.
+    `holdfast` is the correlation id of the command. The result of an app's own handler does not have it. `content` and
+    `mcp` are those of a `Result`.
     """
 
     holdfast: str
@@ -49,6 +51,8 @@ class WorkerAnswer(msgspec.Struct, frozen=True):
     whole: bytes | None = None
     content_type: str = JSON
     aside: bool = False
+    content: tuple[Block, ...] | None = None
+    mcp: Any = None
 
 
 class NotTaken(Exception):
@@ -155,7 +159,7 @@ class WorkerRunner:
         if command.started_at is None:
             raise Unavailable(
                 f"no worker started it within its timeout of {timeout:g} seconds",
-                next="It did not run. Try again later.",
+                next="It did not run. Try again when a worker serves it.",
             )
         next = "" if tool.idempotent else IN_DOUBT
         raise InvalidInput(f"it exceeded its timeout of {timeout:g} seconds", next=next)
@@ -207,7 +211,9 @@ def run_of(command: CurrentCommand) -> Run:
 
 def answer_for(result: Result, id: str) -> WorkerAnswer:
     """Return a result as the answer to a command."""
-    return WorkerAnswer(id, result.value, result.failed, result.whole, result.content_type)
+    return WorkerAnswer(
+        id, result.value, result.failed, result.whole, result.content_type, content=result.content, mcp=result.mcp
+    )
 
 
 async def result_of(answer: Any, id: str, outputs: Outputs, *, stored_under: str) -> Result:
@@ -221,19 +227,30 @@ async def result_of(answer: Any, id: str, outputs: Outputs, *, stored_under: str
             raise Unavailable("its result no longer exists")
         worker_answer = await run_in_worker(lambda: unpack_answer(content))
     return Result(
-        worker_answer.value, worker_answer.failed, worker_answer.whole, worker_answer.content_type, plain=True
+        worker_answer.value,
+        worker_answer.failed,
+        worker_answer.whole,
+        worker_answer.content_type,
+        plain=True,
+        content=worker_answer.content,
+        mcp=worker_answer.mcp,
     )
 
 
 def pack_answer(answer: WorkerAnswer) -> bytes:
-    """Encode an answer that is stored separately. Its value is JSON, because MessagePack cannot hold all of JSON."""
-    return msgspec.msgpack.encode(msgspec.structs.replace(answer, value=render(answer.value)))
+    """Encode an answer that is stored separately. Its values are JSON, because MessagePack cannot hold all of JSON."""
+    mcp = None if answer.mcp is None else render(answer.mcp)
+    return msgspec.msgpack.encode(msgspec.structs.replace(answer, value=render(answer.value), mcp=mcp))
 
 
 def unpack_answer(content: bytes) -> WorkerAnswer:
     """Decode an answer that was stored separately."""
     answer = msgspec.msgpack.decode(content, type=WorkerAnswer)
-    return msgspec.structs.replace(answer, value=parse(answer.value, limit=len(content), most_values=MAX_STORED_VALUES))
+    value, mcp = (
+        None if each is None else parse(each, limit=len(content), most_values=MAX_STORED_VALUES)
+        for each in (answer.value, answer.mcp)
+    )
+    return msgspec.structs.replace(answer, value=value, mcp=mcp)
 
 
 def commands_of(key: str) -> list[str]:

@@ -87,13 +87,12 @@ class Gateway:
         return run_of(caller, client, view, seconds=self._settings.timeout)
 
     async def _run(self, call: GatewayCall) -> Outcome:
-        return await self.engine.executor.run(
+        return await self.engine.recorder.run(
             call.listed.tool,
             call.arguments,
             run_of(call.caller, call.client, call.view, seconds=call.timeout),
             timeout=call.timeout,
             max_output_bytes=self._settings.max_result_bytes,
-            admitted=True,
         )
 
 

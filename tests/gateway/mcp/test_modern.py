@@ -82,7 +82,7 @@ def program(paid: list[int]) -> App:
         await run.client.log("warning", "careful", logger="steps")
         return [1, 2]
 
-    @app.tool
+    @app.tool(idempotent=True)
     async def routed(region: str) -> str:
         """Work in a region."""
         return region

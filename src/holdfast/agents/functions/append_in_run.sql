@@ -31,7 +31,7 @@ begin
       select tenant, given.execution, run, append_in_run.step, given.call, given.tool, given.tool_id, given.arguments, 'running', claim,
         given.correlation_id, held.user_name, held.agent
       from unnest(begun) as given
-      on conflict (tenant_id, run_id, step, call_id) do update
+      on conflict (tenant_id, run_id, step, call_id) where run_id is not null do update
         set status = 'running', token = excluded.token, tool_id = excluded.tool_id, correlation_id = excluded.correlation_id,
           created_at = holdfast.now(), output_result = null, error = null, latency_ms = null, finished_at = null;
   end if;

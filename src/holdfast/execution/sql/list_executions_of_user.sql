@@ -1,4 +1,4 @@
--- Direct calls of a user, newest first; optionally of one tool.
+-- Calls of a user outside of turns, newest first; optionally of one tool.
 select e.id, e.tool, e.tool_id, e.input_params, e.status, e.output_result, e.error, e.latency_ms, e.user_name, e.agent, e.run_id, e.step, e.key,
   e.created_at, e.finished_at, exists (
     select from tool_output o where o.tenant_id = $1 and o.execution_id = e.id) as has_output

@@ -63,7 +63,7 @@ async def list_executions(
     limit: Limit = 50,
     before: UUID | None = None,
 ) -> ExecutionPage:
-    """List executions, newest first: the caller's direct calls; for an admin, all calls or one user's direct calls."""
+    """List executions, newest first: the caller's calls outside of turns; for an admin, all, or those of one user."""
     by = await call.authorization.users(user)
 
     async def read(most: int, before: UUID | None) -> list[Execution]:
@@ -88,7 +88,7 @@ async def get_output(call: ApiCall, id: UUID) -> Response:
 
 @operations.declare("POST", "/api/executions/{id}/cancel", needs="write", errors=[NotFound])
 async def cancel_execution(call: ApiCall, id: UUID) -> Execution:
-    """Cancel a direct call. A call that has ended is unchanged."""
+    """Cancel a call outside of turns. A call that has ended is unchanged."""
     await call.authorization.execution(id)
     return await call.engine.executions.cancel(id, by=call.principal.user)
 

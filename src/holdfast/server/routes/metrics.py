@@ -1,10 +1,10 @@
-"""Metrics of the log and of memory, in the Prometheus format.
+"""Metrics of the log, of memory and of the gateway, in the Prometheus format.
 
 Their labels have the names of tenants, topics and groups. So the scope `admin` gives access to the metrics of the
 caller's tenant, and `operator` to those of all tenants.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -49,7 +49,7 @@ async def metrics(call: ApiCall) -> Response:
     if tenant is None:  # it counts the sockets of all tenants
         open = GaugeMetricFamily("holdfast_sockets", "Open WebSockets of this process.", call.slot.sockets)
         families.append(open)
-    families.append(await _envelope_family(call, tenant))
+    families += [await _envelope_family(call, tenant), await _unrecorded_family(call, tenant)]
     registry.register(MetricCollector(families))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
@@ -111,11 +111,22 @@ def _memory_families(scopes: Sequence[ScopeGauge]) -> list[Metric]:
 
 async def _envelope_family(call: ApiCall, tenant: TenantId | None) -> Metric:
     counts = call.gateways.envelope_calls.counts(tenant)
-    tenants = call.engine.tenants
-    names = {id: (await tenants.get(id)).name for id in {id for id, _ in counts}}
+    names = await _names(call, {id for id, _ in counts})
     about = "Calls to this process with the deprecated envelope before JSON-RPC."
     family = CounterMetricFamily("holdfast_envelope_calls", about, labels=("tenant", "service"))
     return _fill(family, (((names[id], method), count) for (id, method), count in sorted(counts.items())))
+
+
+async def _unrecorded_family(call: ApiCall, tenant: TenantId | None) -> Metric:
+    counts = await call.engine.call_records.dropped(tenant)
+    names = await _names(call, counts)
+    about = "Calls through the gateway of this process that have no row: too many waited, or the database was away."
+    family = CounterMetricFamily("holdfast_unrecorded_calls", about, labels=("tenant",))
+    return _fill(family, (((names[id],), count) for id, count in sorted(counts.items())))
+
+
+async def _names(call: ApiCall, tenants: Iterable[TenantId]) -> Mapping[TenantId, str]:
+    return {id: (await call.engine.tenants.get(id)).name for id in tenants}
 
 
 def _gauge(name: str, about: str, labels: Sequence[str], series: Series) -> Metric:
