@@ -38,6 +38,8 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/still_wanted.sql": Plan("tool_executions_pkey", ([ID],)),
     "skills/sources/sql/changed_tools.sql": Plan("registry_change_", (7,)),
     "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
+    "skills/sources/sql/put_selectable_types.sql": Plan("selectable_types_pkey", (ID, b"hash", b"{}")),
+    "skills/sources/sql/selectable_types.sql": Plan("tool_source_host_id_name_key", ("shop", b"")),
     "skills/sources/sql/source.sql": Plan("tool_source_host_id_name_key", ("shop",)),
     "skills/sources/sql/source_tools.sql": Plan("tool_by_operation", (ID,)),
     "skills/sources/sql/sources.sql": Plan("tool_source_"),

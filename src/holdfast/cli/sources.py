@@ -61,6 +61,19 @@ Accept = Annotated[
     typer.Option("--accept-address", help="Accept another address of the service, to which secrets are then sent."),
 ]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Timeout of a call.", min=0.1)]
+Graphql = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Address of a GraphQL service. Without LOCATION, it is asked for its schema."),
+]
+Selection = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="'OPERATION={ FIELDS }'", help="What a GraphQL operation asks for. Can be repeated. [default: by rules]"
+    ),
+]
+Depth = Annotated[
+    int | None, typer.Option(metavar="N", help="Levels of objects that GraphQL tools ask for. [default: 2]", min=1)
+]
 Rpc = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Address of a JSON-RPC service. Without LOCATION, it is asked for its methods."),
@@ -73,6 +86,7 @@ async def add(
     name: Name,
     location: NewLocation = None,
     rpc: Rpc = None,
+    graphql: Graphql = None,
     all: All = False,
     operation: Operation = None,
     tag: Tag = None,
@@ -81,28 +95,38 @@ async def add(
     auth: Auth = None,
     header: Header = None,
     timeout: Timeout = None,
+    selection: Selection = None,
+    depth: Depth = None,
 ) -> None:
     """Import operations of a document as tools.
 
     These are the operations that the document marks `x-ai-enabled`, and those that you select. A document describes a
-    REST service (OpenAPI, Swagger) or a JSON-RPC service (OpenRPC).
+    REST service (OpenAPI, Swagger), a JSON-RPC service (OpenRPC) or a GraphQL service (SDL, or the answer to an
+    introspection query).
 
     \b
     holdfast sources add shop shop.yaml --tag orders --auth key=shop-key
     holdfast sources add shop https://shop.example.com/openapi.json --all
     holdfast sources add market --rpc https://market.example.com/rpc --all
+    holdfast sources add github schema.graphql --graphql https://api.github.com/graphql --tag query
     """
-    if location is None and rpc is None:
-        raise InvalidInput("there is no document", next="Pass a file or URL, or the address of a service with --rpc.")
+    service = rpc or graphql
+    if location is None and service is None:
+        next = "Pass a file or URL, or the address of a service with --graphql or --rpc."
+        raise InvalidInput("there is no document", next=next)
+    if rpc is not None and graphql is not None:
+        raise InvalidInput("a source is one service", next="Use either --graphql or --rpc.")
     wanted: dict[str, Any] = {
         "name": name,
-        "kind": None if rpc is None else "jsonrpc",
+        "kind": "jsonrpc" if rpc is not None else "graphql" if graphql is not None else None,
         "choice": choice_of(all=all, operations=operation, tags=tag, paths=path) or {},
-        "base_url": base_url or rpc,
+        "base_url": base_url or (service if location is not None else rpc),
         "auth": pairs("--auth", auth, "=", "SCHEME=SECRET"),
         "headers": pairs("--header", header, ":", "NAME: VALUE"),
         "timeout": timeout,
     }
+    if (rules := _selection({}, selection, depth)) is not None:
+        wanted["selection"] = rules
     document = None
     if location is not None:
         with invocation.output.progress() as progress:
@@ -110,7 +134,7 @@ async def add(
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
             progress("asking the service" if document is None else f"importing {len(document):,} characters")
-            report = await api.call("add_source", **wanted, document=document, url=_url(location) or rpc)
+            report = await api.call("add_source", **wanted, document=document, url=_url(location) or service)
     _report_import(invocation, report)
 
 
@@ -143,6 +167,8 @@ async def change(
     auth: Auth = None,
     header: Header = None,
     timeout: Timeout = None,
+    selection: Selection = None,
+    depth: Depth = None,
     accept_address: Accept = False,
 ) -> None:
     """Change the selected operations, or how the back end is called. Omitted options are unchanged.
@@ -164,10 +190,13 @@ async def change(
             "auth": _merge(backend.get("auth", {}), auths) if auths else None,
             "headers": _merge(backend.get("headers", {}), headers) if headers else None,
             "timeout": timeout,
+            "selection": _selection(old["selection"], selection, depth),
             "url": _url(location),
             "accept_address": accept_address,
         }
-        if location is not None or (old["location"] and (choice or base_url) and not _is_asked(old)):
+        if location is not None or (
+            old["location"] and (choice or base_url or selection or depth) and not _is_asked(old)
+        ):
             with invocation.output.progress() as progress:
                 wanted["document"] = read_document(location or old["location"], progress)
         report = await api.call("change_source", name=name, **wanted)
@@ -262,6 +291,7 @@ def format_source(source: Mapping[str, Any]) -> str:
         "base URL": backend.get("base_url") or "",
         "auth": ", ".join(f"{scheme} by {secret}" for scheme, secret in backend.get("auth", {}).items()),
         "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),
+        "selections": ", ".join(source.get("selection", {}).get("operations", {})),
         "time-out": f"{backend['timeout']:g} s" if backend.get("timeout") else "",
         "active": "" if source["active"] else "no",
         "version": f"{source['version']}, by {source['updated_by']}" if source["updated_by"] else source["version"],
@@ -287,7 +317,16 @@ async def _document_to_reload(api: Api, name: str, location: str | None, progres
 
 def _is_asked(source: Mapping[str, Any]) -> bool:
     """Whether the document of a source comes from the service itself."""
-    return source["kind"] == "jsonrpc" and bool(source["location"])
+    return source["kind"] in ("graphql", "jsonrpc") and bool(source["location"])
+
+
+def _selection(old: Mapping[str, Any], texts: list[str] | None, depth: int | None) -> dict[str, Any] | None:
+    """Return what GraphQL tools ask for, for the API, or None if no option says it. An empty selection is removed."""
+    if not texts and depth is None:
+        return None
+    new = pairs("--selection", texts, "=", "OPERATION={ FIELDS }")
+    found = {**old, "operations": _merge(old.get("operations", {}), new)}
+    return found if depth is None else {**found, "depth": depth}
 
 
 def _url(location: str | None) -> str | None:

@@ -22,6 +22,7 @@ from holdfast.execution.mcp.runner import McpBackends, McpRunner
 from holdfast.execution.mcp.servers import McpServers
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
+from holdfast.execution.rest.graphql import GRAPHQL, INTROSPECTION, GraphqlRunner
 from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
 from holdfast.execution.secrets import Secrets
@@ -33,6 +34,8 @@ from holdfast.mcp.about import SERVER
 from holdfast.postgres.database import Database, Postgres
 from holdfast.skills.declarations import Declarations
 from holdfast.skills.skill import DeclaredSkill
+from holdfast.skills.sources.openapi.documents import MAX_DOCUMENT_BYTES
+from holdfast.skills.sources.selectable_types import SelectableTypes
 from holdfast.skills.tool import Kind, Tool
 from holdfast.skills.tools import Tools
 
@@ -103,12 +106,15 @@ class SharedExecution:
 
     def runs(self, kind: Kind) -> bool:
         """Whether tools of a kind run in this process."""
-        return kind in ("function", "rest", "jsonrpc", "mcp_server")
+        return kind in ("function", "rest", "graphql", "jsonrpc", "mcp_server")
 
     def source_documents(self, database: Database) -> SourceDocuments:
         """Return what fetches the documents of a tenant's sources."""
         secrets = Secrets(database, self.sealing)
-        return SourceDocuments(self.documents, self._http(secrets, JSON_RPC), self._mcp(database, secrets))
+        # An answer to an introspection query is a document, and may be as large as one.
+        graphql = HttpRunner(self.egress, secrets.values, dialect=INTROSPECTION, max_response_bytes=MAX_DOCUMENT_BYTES)
+        rpc = self._http(secrets, JSON_RPC)
+        return SourceDocuments(self.documents, rpc, graphql, self._mcp(database, secrets))
 
     def _mcp(self, database: Database, secrets: Secrets) -> McpBackends:
         return McpBackends(database, self.servers, secrets.values)
@@ -125,6 +131,7 @@ class SharedExecution:
             {
                 "function": self.functions,
                 "rest": self._http(secrets, REST),
+                "graphql": GraphqlRunner(self._http(secrets, GRAPHQL), SelectableTypes(database)),
                 "jsonrpc": self._http(secrets, JSON_RPC),
                 "mcp_server": McpRunner(backends),
             },

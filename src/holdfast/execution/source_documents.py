@@ -9,8 +9,9 @@ from holdfast.execution.documents import TIMEOUT, Documents
 from holdfast.execution.mcp.discovery import describe
 from holdfast.execution.mcp.runner import McpBackends
 from holdfast.execution.rest.runner import HttpRunner
-from holdfast.skills.request import Backend, RequestTemplate, RpcMethod
+from holdfast.skills.request import Backend, GraphqlOperation, RequestTemplate, RpcMethod
 from holdfast.skills.run import Run
+from holdfast.skills.sources.graphql.introspection import introspection_query
 from holdfast.skills.sources.openrpc import DISCOVER
 from holdfast.skills.sources.source import SourceKind
 from holdfast.skills.tool import Tool
@@ -21,12 +22,13 @@ NOBODY = Run(None, None, None, None, None, DISCOVER, DISCOVER)
 class SourceDocuments:
     """Fetches documents for the sources of one tenant.
 
-    `rpc` calls JSON-RPC services, and `mcp` MCP servers, with the tenant's secrets.
+    `rpc` calls JSON-RPC services, `graphql` GraphQL services, and `mcp` MCP servers, with the tenant's secrets.
     """
 
-    def __init__(self, documents: Documents, rpc: HttpRunner, mcp: McpBackends) -> None:
+    def __init__(self, documents: Documents, rpc: HttpRunner, graphql: HttpRunner, mcp: McpBackends) -> None:
         self._documents = documents
         self._rpc = rpc
+        self._graphql = graphql
         self._mcp = mcp
 
     async def fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
@@ -35,9 +37,30 @@ class SourceDocuments:
             upstream, _ = await self._mcp.upstream(backend)
             async with asyncio.timeout(TIMEOUT):
                 return await describe(self._mcp.servers, upstream, limit=limit)
-        if kind == "jsonrpc" and (backend.base_url or location).rstrip("/") == location.rstrip("/"):
+        is_service = (backend.base_url or location).rstrip("/") == location.rstrip("/")
+        if kind == "jsonrpc" and is_service:
             return await self._discover(location, backend, limit)
+        if kind == "graphql" and is_service:
+            return await self._introspect(location, backend, limit)
         return await self._documents.fetch(location, limit)
+
+    async def _introspect(self, endpoint: str, backend: Backend, limit: int) -> bytes:
+        """Ask a GraphQL service for its schema."""
+        operation = GraphqlOperation(introspection_query(), "IntrospectionQuery")
+        request = RequestTemplate("POST", endpoint, graphql=operation)
+        tool = Tool("introspection", "", {}, "graphql", "read", idempotent=True, request=request, backend=backend)
+        result = await self._graphql.run(tool, {}, NOBODY, timeout=TIMEOUT)
+        text = result.value if isinstance(result.value, str) else render(result.value).decode()
+        if result.failed or '"__schema"' not in text:
+            raise InvalidInput(
+                f"the service at {endpoint:.200} does not describe its schema",
+                why=f"the introspection query returned {text[:500]}",
+                next="Pass its schema as a file, in SDL, and the address of the service as the base URL.",
+            )
+        document = text.encode()
+        if len(document) > limit:
+            raise TooLarge("the document is too large", why=f"it has more than {limit:,} bytes", limit=limit)
+        return document
 
     async def _discover(self, endpoint: str, backend: Backend, limit: int) -> bytes:
         """Ask a JSON-RPC service for its OpenRPC document."""

@@ -1,4 +1,4 @@
-"""Sources: documents of REST and JSON-RPC services, whose operations become tools. Needs the scope `admin`."""
+"""Sources: documents of REST, GraphQL and JSON-RPC services, whose operations become tools. Needs the scope `admin`."""
 
 from typing import Annotated, Any
 
@@ -28,6 +28,13 @@ from holdfast.server.fields import (
     present,
 )
 from holdfast.server.operations import ApiCall, ApiOperations
+from holdfast.skills.sources.graphql.rules import (
+    DEEPEST,
+    MOST_CHARACTERS,
+    MOST_FIELDS,
+    MOST_ITEMS,
+    SelectionRules,
+)
 from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
 from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY
 from holdfast.skills.sources.source import Choice, SourceKind
@@ -56,12 +63,28 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paths: Entries = ()
 
 
+class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What GraphQL tools ask for.
+
+    By default, scalars and enums down to `depth`, in at most `fields` fields and `characters`. `items`: the size of a
+    page of a connection. `deepest` limits the selections of callers. `operations`: selections of single operations,
+    such as `{"query repository": "{ id name }"}`.
+    """
+
+    depth: Annotated[int, msgspec.Meta(ge=1, le=DEEPEST)] = 2
+    fields: Annotated[int, msgspec.Meta(ge=1, le=MOST_FIELDS)] = 100
+    characters: Annotated[int, msgspec.Meta(ge=1, le=MOST_CHARACTERS)] = 4000
+    items: Annotated[int, msgspec.Meta(ge=1, le=MOST_ITEMS)] = 20
+    deepest: Annotated[int, msgspec.Meta(ge=1, le=DEEPEST)] = 8
+    operations: dict[Entry, Entry] = {}
+
+
 class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A source to add: a `document` as text, in JSON or YAML, or a `url` to fetch it from.
+    """A source to add: a `document` as text, in JSON, YAML or GraphQL SDL, or a `url` to fetch it from.
 
     With both, `url` says where the document comes from. `auth` names the secret of each security scheme. `kind`: what
     the document describes; by default, the document says so. With the kind `jsonrpc` and without a document, the
-    service at `url` is asked for it (`rpc.discover`).
+    service at `url` is asked for it (`rpc.discover`); with the kind `graphql`, for its schema (introspection).
     """
 
     name: SourceName
@@ -73,6 +96,7 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     auth: Secrets = {}
     headers: Headers = {}
     timeout: CallSeconds | None = None
+    selection: Selection = Selection()
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +113,7 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     auth: Secrets | None = None
     headers: Headers | None = None
     timeout: CallSeconds | msgspec.UnsetType | None = msgspec.UNSET
+    selection: Selection | None = None
     document: Text | None = None
     url: WebAddress | None = None
     accept_address: bool = False
@@ -183,4 +208,6 @@ def _engine_fields(body: NewSource | SourceChange | Reloading) -> dict[str, Any]
         given["document"] = given["document"].encode(errors="surrogatepass")
     if given.get("choice") is not None:
         given["choice"] = Choice(**asdict(given["choice"]))
+    if given.get("selection") is not None:
+        given["selection"] = SelectionRules(**asdict(given["selection"]))
     return given

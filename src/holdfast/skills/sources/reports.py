@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from holdfast.skills.request import Backend
+from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.source import Choice, Skipped, SourceKind
 from holdfast.skills.tool import Access
 
@@ -24,6 +25,7 @@ class SourceEntry:
     label: str
     choice: Choice
     backend: Backend
+    selection: SelectionRules
     tools: int
     skipped: int
     missing_secrets: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.request import Backend
+from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
 from holdfast.skills.sources.source import Choice
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
@@ -36,10 +37,11 @@ _SECRET_REFERENCE = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Which operations of a document become tools, and how these are called."""
+    """Which operations of a document become tools, how these are called, and what GraphQL tools ask for."""
 
     choice: Choice = field(default_factory=Choice)
     backend: Backend = field(default_factory=Backend)
+    selection: SelectionRules = field(default_factory=SelectionRules)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -50,13 +52,17 @@ class SourceSettings:
     def to_json(self) -> dict[str, Any]:
         """Return the stored form."""
         choice = {each.name: getattr(self.choice, each.name) for each in fields(Choice)}
-        return {"choice": msgspec.to_builtins(choice), "backend": self.backend.to_json()}
+        stored = {"choice": msgspec.to_builtins(choice), "backend": self.backend.to_json()}
+        if self.selection != SelectionRules():
+            stored["selection"] = msgspec.to_builtins(self.selection)
+        return stored
 
 
 def settings_of(stored: Mapping[str, Any]) -> SourceSettings:
     """Return the settings of the stored form."""
     choice = msgspec.convert(stored.get("choice", {}), Choice)
-    return SourceSettings(choice, msgspec.convert(stored.get("backend", {}), Backend))
+    backend = msgspec.convert(stored.get("backend", {}), Backend)
+    return SourceSettings(choice, backend, msgspec.convert(stored.get("selection", {}), SelectionRules))
 
 
 def check_name(name: str) -> None:
@@ -88,7 +94,8 @@ def check_settings(name: str, settings: SourceSettings) -> SourceSettings:
     timeout = backend.timeout
     if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
         raise _settings_error(f"its timeout {timeout:g} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
-    return SourceSettings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url))
+    check_rules(settings.selection)
+    return replace(settings, backend=msgspec.structs.replace(backend, source=name, base_url=base_url))
 
 
 def check_address(text: str, what: str) -> str:

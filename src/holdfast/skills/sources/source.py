@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from holdfast.skills.tool import Tool
 
-SourceKind = Literal["openapi", "jsonrpc", "mcp"]
+SourceKind = Literal["openapi", "graphql", "jsonrpc", "mcp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,8 @@ class Skipped:
 class ImportedDocument:
     """The result of an import: each operation is a tool or was skipped. Tools are in the document's order.
 
-    `offers` are the prompts, resources and resource templates of an MCP server, as it lists them.
+    `offers` are the prompts, resources and resource templates of an MCP server, as it lists them. `types` are
+    the types of a GraphQL schema that callers can choose fields of.
     """
 
     title: str
@@ -61,3 +62,4 @@ class ImportedDocument:
     tools: tuple[ImportedTool, ...]
     skipped: tuple[Skipped, ...]
     offers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict[str, Sequence[Mapping[str, Any]]])
+    types: Mapping[str, Any] | None = None

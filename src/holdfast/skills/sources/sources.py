@@ -18,8 +18,10 @@ from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.registry_columns import check_tool
 from holdfast.skills.request import AuthScheme, Backend, McpServer
+from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
+from holdfast.skills.sources.selectable_types import SelectableTypes
 from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, settings_of
 from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, SourceKind
 from holdfast.skills.tools import Diff, Tools, author_of
@@ -91,6 +93,7 @@ class Sources:
         self._tools = tools
         self._fetch = fetch
         self._processes = processes
+        self._types = SelectableTypes(database)
 
     async def add(
         self,
@@ -105,12 +108,14 @@ class Sources:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         mcp: McpServer | None = None,
+        selection: SelectionRules | None = None,
         by: str = "",
     ) -> SourceReport:
         """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
 
         `kind`: what the document describes; None: as the document itself says. Without a document, a JSON-RPC service
-        at `url` is asked for its methods (`rpc.discover`), unless `base_url` names another address of the service.
+        at `url` is asked for its methods (`rpc.discover`), and a GraphQL service for its schema (introspection), unless
+        `base_url` names another address of the service. `selection` says what GraphQL tools ask for.
         `auth` maps the security schemes of the document to names of secrets. `{{secret:NAME}}` in `headers` stands for
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers. With the kind
         `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it.
@@ -120,7 +125,7 @@ class Sources:
         backend = Backend(
             base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout, mcp=mcp
         )
-        settings = check_settings(name, SourceSettings(choice or Choice(), backend))
+        settings = check_settings(name, SourceSettings(choice or Choice(), backend, selection or SelectionRules()))
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _name_taken_error(name)
         reading = await self._read(name, kind, settings, document, url or "")
@@ -161,6 +166,7 @@ class Sources:
         auth: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | msgspec.UnsetType | None = msgspec.UNSET,
+        selection: SelectionRules | None = None,
         document: bytes | None = None,
         url: str | None = None,
         accept_address: bool = False,
@@ -179,8 +185,8 @@ class Sources:
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
             mcp=old.backend.mcp,
         )
-        settings = check_settings(name, SourceSettings(choice or old.choice, backend))
-        is_same = settings.choice == old.choice
+        settings = check_settings(name, SourceSettings(choice or old.choice, backend, selection or old.selection))
+        is_same = settings.choice == old.choice and settings.selection == old.selection
         if row["kind"] == "openapi":  # its tools have paths below the base URL, those of others the whole address
             is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
         else:
@@ -301,6 +307,8 @@ class Sources:
             if reading is not None:
                 tools = reading.imported.tools
                 diff = await self._tools.store_all(put["source"], tools, by=by, tx=tx)
+                if reading.imported.types is not None:
+                    await self._types.store(put["source"], reading.imported.types, tx)
                 changed = await self._changed_tools(tx, put["revision"], diff) if diff.changed else ()
             report = await self._report(tx, name, put["source"], diff, changed)
             report = replace(report, written=not dry_run and (put["outcome"] != "same" or bool(diff)), dry_run=dry_run)
@@ -368,7 +376,9 @@ def unknown_source(name: str) -> NotFound:
 def _import_document(document: bytes, kind: SourceKind | None, settings: SourceSettings, location: str) -> _Reading:
     """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
-    kind, imported = import_tools(document, kind, settings.choice, backend, location=location)
+    kind, imported = import_tools(
+        document, kind, settings.choice, backend, location=location, selection=settings.selection
+    )
     operations = len(imported.tools) + len(imported.skipped)
     if operations > MAX_OPERATIONS:
         raise TooLarge(
@@ -428,6 +438,7 @@ def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry
         row["report"].get("label", ""),
         settings.choice,
         settings.backend,
+        settings.selection,
         row["tools"],
         row["skipped"],
         tuple(name for name in settings.secrets if name in missing),
