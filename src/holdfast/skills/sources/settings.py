@@ -75,11 +75,16 @@ def check_name(name: str) -> None:
         )
 
 
-def check_settings(name: str, settings: SourceSettings) -> SourceSettings:
-    """Return the settings of a source, if they are valid."""
+def check_settings(name: str, settings: SourceSettings, *, is_endpoint: bool = False) -> SourceSettings:
+    """Return the settings of a source, if they are valid. `is_endpoint`: its base URL is the whole address of calls.
+
+    Then a slash at the end stays: some GraphQL services answer at no other address.
+    """
     check_name(name)
     backend, choice = settings.backend, settings.choice
-    base_url = None if backend.base_url is None else check_address(backend.base_url, "its base URL").rstrip("/")
+    base_url = None if backend.base_url is None else check_address(backend.base_url, "its base URL")
+    if base_url is not None and not is_endpoint:
+        base_url = base_url.rstrip("/")
     if base_url is not None and ("?" in base_url or "#" in base_url):
         raise _settings_error("its base URL has a query", "Use only scheme, host and path.")
     for kind in ("operations", "tags", "paths"):

@@ -125,7 +125,8 @@ class Sources:
         backend = Backend(
             base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout, mcp=mcp
         )
-        settings = check_settings(name, SourceSettings(choice or Choice(), backend, selection or SelectionRules()))
+        settings = SourceSettings(choice or Choice(), backend, selection or SelectionRules())
+        settings = check_settings(name, settings, is_endpoint=kind == "graphql")
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _name_taken_error(name)
         reading = await self._read(name, kind, settings, document, url or "")
@@ -185,7 +186,8 @@ class Sources:
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
             mcp=old.backend.mcp,
         )
-        settings = check_settings(name, SourceSettings(choice or old.choice, backend, selection or old.selection))
+        settings = SourceSettings(choice or old.choice, backend, selection or old.selection)
+        settings = check_settings(name, settings, is_endpoint=row["kind"] == "graphql")
         is_same = settings.choice == old.choice and settings.selection == old.selection
         if row["kind"] == "openapi":  # its tools have paths below the base URL, those of others the whole address
             is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)

@@ -31,14 +31,14 @@ class DefaultSelection:
 
 
 @dataclass(slots=True)
-class _Node:
+class _Part:
     """A selection in progress. `names` are its response names, which fragments on the same object share."""
 
     type: OutputType
     level: int
     names: dict[str, str] = field(default_factory=dict[str, str])
     leaves: list[str] = field(default_factory=list[str])
-    branches: list[tuple[str, "_Node"]] = field(default_factory=list[tuple[str, "_Node"]])
+    branches: list[tuple[str, "_Part"]] = field(default_factory=list[tuple[str, "_Part"]])
     suffix: str = ""  # of a name that a fragment cannot use as it is
     share: int | None = None
 
@@ -78,10 +78,10 @@ class _Builder:
         self._number = 0
         self._is_cut = False
         # Branches that are still to be looked at: level, rank, number, the node that has it, its name there, its field.
-        self._waiting: list[tuple[int, int, int, _Node, str, OutputField]] = []
+        self._waiting: list[tuple[int, int, int, _Part, str, OutputField]] = []
 
     def build(self, type: OutputType) -> DefaultSelection | None:
-        root = _Node(type, 1)
+        root = _Part(type, 1)
         self._expand(root)
         while self._waiting and self._tries > 0:
             _, _, _, node, name, branch = heapq.heappop(self._waiting)
@@ -89,7 +89,7 @@ class _Builder:
             self._add_branch(node, name, branch)
         return None if root.is_empty else DefaultSelection(root.text(), self._is_cut)
 
-    def _expand(self, node: _Node) -> None:
+    def _expand(self, node: _Part) -> None:
         """Add the leaves of a node, and put its branches into the queue."""
         if node.type.is_abstract:
             self._add_leaf(node, TYPENAME, "String!")
@@ -105,7 +105,7 @@ class _Builder:
                 self._queue(node, name, each, type)
         self._add_fragments(node)
 
-    def _queue(self, node: _Node, name: str, each: OutputField, type: OutputType) -> None:
+    def _queue(self, node: _Part, name: str, each: OutputField, type: OutputType) -> None:
         level = self._level(node, name, type)
         if level > self._rules.depth or len(self._waiting) > self._tries:
             return
@@ -115,7 +115,7 @@ class _Builder:
         self._number += 1
         heapq.heappush(self._waiting, (level, rank, self._number, node, name, each))
 
-    def _add_fragments(self, node: _Node) -> None:
+    def _add_fragments(self, node: _Part) -> None:
         members = [name for name in node.type.members if name in self._types]
         if not members or not node.type.is_abstract or len(members) > MOST_MEMBERS:
             return
@@ -123,13 +123,13 @@ class _Builder:
         for name in members:
             type = self._types[name]
             others = {key: each for key, each in type.fields.items() if key not in node.type.fields}
-            member = _Node(OutputType(others), node.level, node.names, suffix=f"_{name}", share=share)
+            member = _Part(OutputType(others), node.level, node.names, suffix=f"_{name}", share=share)
             if not self._spend(len(name) + 12):
                 return
             node.branches.append((f"... on {name}", member))
             self._expand(member)
 
-    def _add_leaf(self, node: _Node, name: str, type: str) -> None:
+    def _add_leaf(self, node: _Part, name: str, type: str) -> None:
         head = self._head(node, name, type)
         if head is None:
             return
@@ -140,7 +140,7 @@ class _Builder:
             node.share -= 1
         node.leaves.append(head)
 
-    def _add_branch(self, node: _Node, name: str, each: OutputField) -> None:
+    def _add_branch(self, node: _Part, name: str, each: OutputField) -> None:
         head = self._head(node, name, "")
         if head is None:
             return
@@ -155,7 +155,7 @@ class _Builder:
         share = None if level == node.level else max(LEAST_SHARE, self._fields // (len(self._waiting) + 1))
         if node.share is not None:
             share = min(node.share - 1, node.share - 1 if share is None else share)
-        child = _Node(type, level, share=share)
+        child = _Part(type, level, share=share)
         waiting = len(self._waiting)
         self._expand(child)
         if child.is_empty and len(self._waiting) == waiting:
@@ -165,13 +165,13 @@ class _Builder:
             node.share = max(0, node.share - 1 - len(child.leaves))
         node.branches.append((head, child))
 
-    def _level(self, node: _Node, name: str, type: OutputType) -> int:
+    def _level(self, node: _Part, name: str, type: OutputType) -> int:
         """Return the level of an object in a node: that of the node, for the parts of a connection."""
         is_part = node.type.items is not None and name in (node.type.items, "pageInfo")
         is_part = is_part or ("cursor" in node.type.fields and name == "node")
         return node.level if is_part and type.items is None else node.level + 1
 
-    def _head(self, node: _Node, name: str, type: str) -> str | None:
+    def _head(self, node: _Part, name: str, type: str) -> str | None:
         """Return a field with the alias that it needs, if another fragment has its name for something else."""
         known = node.names.get(name)
         if known is None:

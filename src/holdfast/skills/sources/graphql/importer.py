@@ -19,7 +19,7 @@ from holdfast.skills.sources.graphql.default_selection import DefaultSelections
 from holdfast.skills.sources.graphql.input_schemas import InputSchemas
 from holdfast.skills.sources.graphql.introspection import read_introspection
 from holdfast.skills.sources.graphql.rules import SelectionRules
-from holdfast.skills.sources.graphql.schema import Operation, OutputType, Schema, is_name, named, reachable
+from holdfast.skills.sources.graphql.schema import GraphqlSchema, OutputType, RootField, is_name, named, reachable
 from holdfast.skills.sources.graphql.sdl import read_sdl
 from holdfast.skills.sources.openapi.arguments import OperationArguments
 from holdfast.skills.sources.openapi.keywords import compile_schema, short
@@ -83,7 +83,7 @@ def import_graphql(
 class _OperationImporter:
     """Converts the operations of one schema to tools that call `endpoint`."""
 
-    def __init__(self, schema: Schema, endpoint: str, rules: SelectionRules) -> None:
+    def __init__(self, schema: GraphqlSchema, endpoint: str, rules: SelectionRules) -> None:
         self._schema = schema
         self._endpoint = endpoint
         self._rules = rules
@@ -104,7 +104,7 @@ class _OperationImporter:
         roots = [each.type for each in operations if each is not None and each.fields]
         return msgspec.to_builtins(reachable(self._reached, roots))
 
-    def tool(self, operation: Operation, name: str) -> ImportedTool:
+    def tool(self, operation: RootField, name: str) -> ImportedTool:
         """Return the tool of an operation. Raise UnusablePart if it cannot be one."""
         if not is_name(operation.name) or operation.name.startswith("__"):
             raise UnusablePart(operation.key, "its name is not one that GraphQL accepts")
@@ -145,7 +145,7 @@ class _OperationImporter:
         raw = {"type": operation.type, "arguments": {each.name: each.type for each in operation.arguments}}
         return ImportedTool(tool, operation.key, operation.name, raw, tuple(dict.fromkeys(pruned.notes)))
 
-    def _arguments(self, operation: Operation) -> tuple[OperationArguments, dict[str, str]]:
+    def _arguments(self, operation: RootField) -> tuple[OperationArguments, dict[str, str]]:
         """Return the arguments of an operation, and the types of its variables."""
         arguments, variables = OperationArguments(), dict[str, str]()
         if len(operation.arguments) > MAX_ARGUMENTS:
@@ -168,7 +168,7 @@ class _OperationImporter:
             variables[each.name] = each.type.removesuffix("!") if each.has_default else each.type
         return arguments, variables
 
-    def _selection(self, operation: Operation, arguments: OperationArguments) -> str | None:
+    def _selection(self, operation: RootField, arguments: OperationArguments) -> str | None:
         """Return what the operation asks for of its result; None for a scalar."""
         type = named(operation.type)
         schema = self._schema
@@ -192,7 +192,7 @@ class _OperationImporter:
             arguments.notes.append(f"{operation.key}: it does not ask for all fields of `{type}`, there are too many")
         return found.text
 
-    def _add_fields(self, operation: Operation, arguments: OperationArguments, selection: str) -> str:
+    def _add_fields(self, operation: RootField, arguments: OperationArguments, selection: str) -> str:
         """Add the argument for a caller's own selection. Return its name."""
         if not self._offers_fields:
             arguments.notes.append(f"{operation.key}: callers cannot choose fields, the schema is too large")
@@ -204,7 +204,7 @@ class _OperationImporter:
         )
         return arguments.add(FIELDS, "selection", {"type": "string", "description": description}, required=False)
 
-    def _items(self, operation: Operation, variables: Mapping[str, str]) -> int:
+    def _items(self, operation: RootField, variables: Mapping[str, str]) -> int:
         """Return the page size that is sent for a connection if the caller gives none; 0: none."""
         type = self._schema.outputs.get(named(operation.type), OutputType())
         first = next((each for each in operation.arguments if each.name == "first"), None)
@@ -212,7 +212,7 @@ class _OperationImporter:
         return self._rules.items if is_paged and variables.get("first") == "Int" else 0
 
 
-def _tool_names(operations: list[Operation]) -> dict[str, str]:
+def _tool_names(operations: list[RootField]) -> dict[str, str]:
     """Return the names of tools, by the keys of their operations. They do not depend on the choice."""
     shared = Counter(operation.name for operation in operations)
     names: dict[str, str] = {}
@@ -225,7 +225,7 @@ def _tool_names(operations: list[Operation]) -> dict[str, str]:
     return names
 
 
-def _document(operation: Operation, variables: Mapping[str, str], selection: str | None) -> str:
+def _document(operation: RootField, variables: Mapping[str, str], selection: str | None) -> str:
     """Return the text of an operation. Its names and types come from the schema, and are names of GraphQL."""
     declared = ", ".join(f"${name}: {type}" for name, type in variables.items())
     given = ", ".join(f"{name}: ${name}" for name in variables)
@@ -233,7 +233,7 @@ def _document(operation: Operation, variables: Mapping[str, str], selection: str
     return f"{head} {{ {operation.name}{f'({given})' if given else ''} {f'{selection} ' if selection else ''}}}"
 
 
-def _description(operation: Operation) -> str:
+def _description(operation: RootField) -> str:
     text = operation.description.strip() or f"The {operation.kind} {operation.name}"
     if operation.deprecated is not None:
         text = f"Deprecated: {short(operation.deprecated, 300)}\n\n{text}"

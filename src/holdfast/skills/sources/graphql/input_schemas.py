@@ -6,7 +6,7 @@ What may be null in GraphQL may be null here: null can mean something else than 
 import re
 from typing import Any
 
-from holdfast.skills.sources.graphql.schema import Argument, Schema, named
+from holdfast.skills.sources.graphql.schema import Argument, GraphqlSchema, named
 from holdfast.skills.sources.openapi.references import References, UnusablePart
 from holdfast.skills.sources.openapi.schemas import Schemas
 
@@ -44,7 +44,7 @@ _INNER = re.compile(r"\[(.*)\]")
 class InputSchemas:
     """Converts the arguments of one schema. Input types may refer to themselves."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: GraphqlSchema) -> None:
         self._schema = schema
         self._definitions: dict[str, Any] = {}
         self._waiting: list[str] = []  # input types that something refers to, and that are still to be defined

@@ -7,12 +7,12 @@ from typing import Any, cast
 from holdfast.skills.sources.graphql.schema import (
     Argument,
     EnumType,
+    GraphqlSchema,
     InputType,
-    Operation,
     OperationKind,
     OutputField,
     OutputType,
-    Schema,
+    RootField,
     is_name,
 )
 from holdfast.skills.sources.openapi.documents import document_error
@@ -36,12 +36,12 @@ def is_introspection(root: Mapping[str, Any]) -> bool:
     return _schema_of(root) is not None
 
 
-def read_introspection(root: Mapping[str, Any]) -> Schema:
+def read_introspection(root: Mapping[str, Any]) -> GraphqlSchema:
     """Read a schema. Parts that are not as they should be are left out."""
     found = _schema_of(root)
     if found is None:
         raise document_error(ANSWER, "it is missing", "Pass the answer to an introspection query, or SDL.")
-    schema = Schema(description=_text(found.get("description")))
+    schema = GraphqlSchema(description=_text(found.get("description")))
     by_name = {each["name"]: each for each in _objects(found.get("types")) if is_name(each.get("name"))}
     for name, each in by_name.items():
         if not name.startswith("__"):
@@ -52,7 +52,7 @@ def read_introspection(root: Mapping[str, Any]) -> Schema:
             arguments = tuple(map(_argument, _named(each.get("args"))))
             deprecated = _text(each.get("deprecationReason")) or "No longer supported"
             schema.operations.append(
-                Operation(
+                RootField(
                     kind,
                     each["name"],
                     _type(each.get("type")),
@@ -65,7 +65,7 @@ def read_introspection(root: Mapping[str, Any]) -> Schema:
     return schema
 
 
-def _take(schema: Schema, name: str, each: Object) -> None:
+def _take(schema: GraphqlSchema, name: str, each: Object) -> None:
     about = _text(each.get("description"))
     match each.get("kind"):
         case "OBJECT" | "INTERFACE" | "UNION":

@@ -89,7 +89,7 @@ class EnumType:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class RootField:
     """A field of the query or the mutation type. `deprecated`: the reason, or None."""
 
     kind: OperationKind
@@ -106,10 +106,10 @@ class Operation:
 
 
 @dataclass(slots=True)
-class Schema:
+class GraphqlSchema:
     """A schema. `skipped` are operations that cannot be read, by key, with the reason."""
 
-    operations: list[Operation] = field(default_factory=list[Operation])
+    operations: list[RootField] = field(default_factory=list[RootField])
     subscriptions: list[str] = field(default_factory=list[str])
     outputs: dict[str, OutputType] = field(default_factory=dict[str, OutputType])
     inputs: dict[str, InputType] = field(default_factory=dict[str, InputType])

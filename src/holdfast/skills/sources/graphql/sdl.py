@@ -8,12 +8,12 @@ from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.skills.sources.graphql.schema import (
     Argument,
     EnumType,
+    GraphqlSchema,
     InputType,
-    Operation,
     OperationKind,
     OutputField,
     OutputType,
-    Schema,
+    RootField,
     is_name,
 )
 
@@ -37,7 +37,7 @@ def is_sdl(text: str) -> bool:
     return _DEFINITION.match(text, place) is not None
 
 
-def read_sdl(text: str) -> Schema:
+def read_sdl(text: str) -> GraphqlSchema:
     """Read a schema. An InvalidInput names the line of an error."""
     from graphql.error import GraphQLSyntaxError
     from graphql.language import parse
@@ -65,7 +65,7 @@ class _Reader:
     """Collects the definitions of one document. Extensions add to the type that they extend."""
 
     def __init__(self) -> None:
-        self._schema = Schema()
+        self._schema = GraphqlSchema()
         self._fields: dict[str, dict[str, language.FieldDefinitionNode]] = {}
         self._interfaces: dict[str, list[str]] = {}  # by type
         self._objects: dict[str, None] = {}
@@ -76,7 +76,7 @@ class _Reader:
         self._about: dict[str, str] = {}
         self._one_of: set[str] = set()
 
-    def read(self, document: "language.DocumentNode") -> Schema:
+    def read(self, document: "language.DocumentNode") -> GraphqlSchema:
         for definition in document.definitions:
             self._take(definition)
         schema = self._schema
@@ -101,7 +101,7 @@ class _Reader:
         for kind in kinds:
             for name, each in self._fields.get(roots.get(kind, ""), {}).items():
                 self._schema.operations.append(
-                    Operation(
+                    RootField(
                         kind,
                         name,
                         _type(each.type),
