@@ -1,6 +1,6 @@
-"""What it takes to make tools of OpenAPI documents, beside FastMCP's importer on the same documents.
+"""What it takes to make tools of OpenAPI documents, beside FastMCP's importer on the same documents; and of GraphQL.
 
-`--specs FOLDER`: the documents (`*.json`, `*.yaml`, `*.yml`); else two that are made up, of schemas that refer to
+`--specs FOLDER`: the documents (`*.json`, `*.yaml`, `*.yml`, `*.graphql`); else two that are made up, of schemas that refer to
 one another in unions. All operations are imported, each document in a fresh process; to load the program is not
 counted.
 `--limit SECONDS`: how long an import may take.
@@ -21,11 +21,13 @@ from measure import Table, arguments, scratch
 from peers import ENVIRONMENTS, ROOT
 
 from holdfast.core.errors import InvalidInput
+from holdfast.skills.sources.graphql.sdl import read_sdl
 from holdfast.skills.sources.openapi import Document, read_document
 
 PROGRAM = Path(__file__).parent / "programs" / "importer.py"
 PEER = ENVIRONMENTS / "import" / "bin" / "python"
 ROUNDS = 3
+GRAPHQL = ".graphql"
 METHODS = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 
 
@@ -76,6 +78,9 @@ def operations(document: Document) -> int:
 
 def measure(file: Path, folder: Path, limit: float) -> Row | None:
     """What importing a document takes, if it is one."""
+    if file.suffix == GRAPHQL:
+        there = len(read_sdl(file.read_text()).operations)
+        return Row(file.name, file.stat().st_size, there, ours(file, limit), None)
     try:
         document = read_document(file.read_bytes())
     except InvalidInput as error:
@@ -83,13 +88,17 @@ def measure(file: Path, folder: Path, limit: float) -> Row | None:
         return None
     as_json = folder / "document.json"
     as_json.write_text(json.dumps(document.root))
-    rounds = [run("holdfast", Path(sys.executable), file, limit) for _ in range(ROUNDS)]
     there = operations(document)
     theirs = run("fastmcp", PEER, as_json, limit) if PEER.exists() else None
     if theirs is not None and not theirs.trouble:
         theirs = replace(theirs, skipped=there - theirs.tools)
-    ours = sorted(rounds, key=lambda way: way.cpu)[ROUNDS // 2]
-    return Row(file.name, file.stat().st_size, there, ours, theirs)
+    return Row(file.name, file.stat().st_size, there, ours(file, limit), theirs)
+
+
+def ours(file: Path, limit: float) -> Way:
+    """What our import of a document takes: the median of some."""
+    rounds = [run("holdfast", Path(sys.executable), file, limit) for _ in range(ROUNDS)]
+    return sorted(rounds, key=lambda way: way.cpu)[ROUNDS // 2]
 
 
 def made_up(folder: Path, *, schemas: int, paths: int) -> Path:
@@ -146,6 +155,7 @@ def table(rows: Sequence[Row], limit: float) -> Table:
         "`s` and CPU are those of reading the document and listing all tools with their schemas; ours are medians of",
         f"{ROUNDS}. FastMCP gets JSON in any case. `ours takes`: our CPU for one second of FastMCP's, within the run.",
         f"An import that takes longer than {limit:g} s is ended. Schemas are of arguments, as compact JSON.",
+        "FastMCP imports no GraphQL.",
     ]
     if not PEER.exists():
         notes.append("Left out: FastMCP, not installed here; `make bench` installs it.")
@@ -155,11 +165,11 @@ def table(rows: Sequence[Row], limit: float) -> Table:
     ]
     return Table(
         "import",
-        "What it takes to make tools of OpenAPI documents",
+        "What it takes to make tools of OpenAPI documents and GraphQL schemas",
         cells,
         figures,
         notes,
-        ["holdfast", "msgspec", "PyYAML", "jsonschema-rs"],
+        ["holdfast", "msgspec", "PyYAML", "graphql-core", "jsonschema-rs"],
     )
 
 
@@ -198,7 +208,7 @@ def main() -> None:
     with scratch() as folder:
         files = [made_up(folder, schemas=40, paths=40), made_up(folder, schemas=400, paths=100)]
         if asked.specs is not None:
-            files = sorted(file for file in asked.specs.iterdir() if file.suffix in (".json", ".yaml", ".yml"))
+            files = sorted(file for file in asked.specs.iterdir() if file.suffix in (".json", ".yaml", ".yml", GRAPHQL))
         limit = max(20.0, min(asked.limit, options.seconds))
         rows = [row for file in files if (row := measure(file, folder, limit)) is not None]
     table(rows, limit).publish(options.results)

@@ -2,7 +2,7 @@
 
     importer.py WAY FILE
 
-WAY is `holdfast` (JSON or YAML) or `fastmcp` (JSON). Says as JSON what came of it, and what it took; to load the
+WAY is `holdfast` (JSON, YAML or GraphQL SDL) or `fastmcp` (JSON). Says as JSON what came of it, and what it took; to load the
 program is not counted. Ours also has to get every schema back from the rows that it is stored as.
 """
 
@@ -21,11 +21,16 @@ Found = tuple[list[Any], int]  # the schemas of the tools, and how many operatio
 
 def ours() -> Callable[[bytes], Found]:
     """Our importer, all operations chosen."""
+    from holdfast.skills.sources.graphql import import_graphql, is_sdl
     from holdfast.skills.sources.openapi import import_document, read_document
     from holdfast.skills.sources.source import Choice
 
     def run(data: bytes) -> Found:
-        found = import_document(read_document(data), Choice(everything=True))
+        text = data.decode(errors="replace")
+        if is_sdl(text):
+            found = import_graphql(text, Choice(everything=True), "http://127.0.0.1:9")
+        else:
+            found = import_document(read_document(data), Choice(everything=True))
         return [tool.tool.parameters for tool in found.tools], len(found.skipped)
 
     return run

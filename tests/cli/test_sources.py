@@ -223,3 +223,28 @@ def test_every_example_of_the_pages_works(neighbour: Program, tmp_path: Path) ->
 
         assert page.languages == languages
         assert "opensesame" not in "".join(each.stdout + each.stderr for each in done)
+
+
+@pytest.mark.req("MCP-04")
+def test_a_graphql_schema_is_imported_with_selections_of_its_own(served: Program, word: str) -> None:
+    (served.folder / "shop.graphql").write_text(
+        "type Query { order(id: ID!): Order total: Int } type Order { id: ID! title: String customer: Order }"
+    )
+    service = "http://127.0.0.1:9/graphql/"
+    words = ["shop.graphql", "--graphql", service, "--selection", "order={ id }"]
+
+    empty = served("sources", "add", word, *words, "--json")
+    added = served("sources", "add", word, *words, "--operation", "order", "--json")
+    shown = served("sources", "show", word)
+    changed = served("sources", "change", word, "shop.graphql", "--depth", "1", "--selection", "order=", "--json")
+    away = served("sources", "add", f"{word}-2", "--graphql", service, "--json")
+    both = served("sources", "add", f"{word}-2", "--graphql", service, "--rpc", service, "--json")
+
+    assert "--operation" in empty.error["next"]
+    assert len(added.json["added"]) == 1
+    assert added.json["source"]["backend"]["base_url"] == service
+    assert "selections  order" in shown.stdout
+    assert changed.json["source"]["selection"]["depth"] == 1
+    assert [each["what"] for each in changed.json["changed"]] == [["parameters (fields)"]]
+    assert (away.code, away.error["code"]) == (4, "forbidden")  # a private address
+    assert both.code == 2

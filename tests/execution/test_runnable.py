@@ -14,9 +14,7 @@ from holdfast.skills.tool import KINDS, Kind
 pytestmark = [pytest.mark.req("EXEC-01"), pytest.mark.usefixtures("no_models")]
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
-URL = "https://shop.example/graphql"
 WITHOUT_A_RUNNER: dict[Kind, dict[str, Any]] = {
-    "graphql": {"endpoint": URL},
     "python": {"script": "print(1)"},
     "javascript": {"script": "1"},
     "bash": {"script": "ls"},

@@ -44,6 +44,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/withdraw_call.sql": Plan("execution_open", (ID, NOON)),
     "skills/sources/sql/changed_tools.sql": Plan("registry_change_", (7,)),
     "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
+    "skills/sources/sql/selectable_types.sql": Plan("tool_source_host_id_name_key", ("shop", b"")),
     "skills/sources/sql/source.sql": Plan("tool_source_host_id_name_key", ("shop",)),
     "skills/sources/sql/source_tools.sql": Plan("tool_by_operation", (ID,)),
     "skills/sources/sql/sources.sql": Plan("tool_source_"),
@@ -85,6 +86,7 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
 ROWS = """
 insert into registry (host_id, revision) select id, 7 from tenant;
 insert into tool_source (host_id, name, kind) select id, 'source-' || n, 'openapi' from busy, generate_series(1, 50) n;
+insert into selectable_types (host_id, source_id, hash, types) select host_id, source_id, 'h', '{}' from tool_source;
 insert into skill_t (host_id, name, description, content_markdown, terms, embedded, active)
   select id, 'skill ' || n, 'about it', 'do it', case when n > 1 then '{1,2}'::bigint[] end,
     case when n > 3 then 'm' end, n % 10 > 0

@@ -12,7 +12,15 @@ from holdfast.engine import Engine
 from holdfast.skills.declarations import Declarations
 from holdfast.skills.function_tools import tool_of
 from holdfast.skills.history import ChangeHistory
-from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter, RequestTemplate
+from holdfast.skills.request import (
+    AuthScheme,
+    Backend,
+    BodyField,
+    GraphqlOperation,
+    RequestBody,
+    RequestParameter,
+    RequestTemplate,
+)
 from holdfast.skills.skills import Skills
 from holdfast.skills.sources.source import ImportedTool
 from holdfast.skills.tool import Tool
@@ -33,6 +41,7 @@ SCHEMA: dict[str, Any] = {
     "$defs": {"mark": {"enum": ["a", None]}},
     "additionalProperties": False,
 }
+GRAPHQL = RequestTemplate("POST", "https://shop.example/graphql", graphql=GraphqlOperation("{ orders { id } }"))
 REQUEST = RequestTemplate(
     "POST",
     "https://shop.example/parcels/{parcel}",
@@ -104,7 +113,7 @@ async def test_a_tool_is_stored_as_it_was_given(tools: Tools) -> None:
         ({"kind": "mcp_server", "server": "shop", "reference": ""}, "shop"),
         ({"kind": "python", "script": "print(1)", "reference": ""}, ""),
         ({"kind": "rest", "method": "get", "endpoint": "http://shop.example/{id}", "reference": ""}, ""),
-        ({"kind": "graphql", "endpoint": "https://shop.example/graphql", "reference": ""}, ""),
+        ({"kind": "graphql", "request": GRAPHQL, "reference": ""}, ""),
     ],
 )
 @pytest.mark.req("EXEC-01")

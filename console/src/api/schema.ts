@@ -425,6 +425,16 @@ export type FoundPage = {
   readonly cursor: string | null;
 };
 
+export type GraphqlOperation = {
+  readonly document: string;
+  readonly name?: string;
+  readonly type?: string;
+  readonly selection?: string;
+  readonly fields?: string;
+  readonly deepest?: number;
+  readonly items?: number;
+};
+
 export type GroupLag = {
   readonly partitions: ReadonlyArray<Lag>;
 };
@@ -738,7 +748,7 @@ export type NewRecord = {
 
 export type NewSource = {
   readonly name: string;
-  readonly kind?: "jsonrpc" | "mcp" | "openapi" | null;
+  readonly kind?: "graphql" | "jsonrpc" | "mcp" | "openapi" | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly choice?: Chosen;
@@ -748,6 +758,7 @@ export type NewSource = {
   readonly timeout?: number | null;
   readonly mcp?: McpSettings | null;
   readonly reload_seconds?: 0 | unknown | null;
+  readonly selection?: Selection;
 };
 
 export type NewTenant = {
@@ -982,6 +993,7 @@ export type RequestTemplate = {
   readonly headers?: Record<string, string>;
   readonly accept?: string;
   readonly rpc?: RpcMethod | null;
+  readonly graphql?: GraphqlOperation | null;
   readonly mcp?: McpTool | null;
 };
 
@@ -1070,6 +1082,24 @@ export type SecretList = {
 export type SecretValue = {
   readonly value: string;
   readonly hosts?: ReadonlyArray<string>;
+};
+
+export type Selection = {
+  readonly depth?: number;
+  readonly fields?: number;
+  readonly characters?: number;
+  readonly items?: number;
+  readonly deepest?: number;
+  readonly operations?: Record<string, string>;
+};
+
+export type SelectionRules = {
+  readonly depth?: number;
+  readonly fields?: number;
+  readonly characters?: number;
+  readonly items?: number;
+  readonly deepest?: number;
+  readonly operations?: Record<string, string>;
 };
 
 export type Service = {
@@ -1195,6 +1225,7 @@ export type SourceChange = {
   readonly timeout?: number | null;
   readonly mcp?: McpSettings | null;
   readonly reload_seconds?: 0 | unknown | null;
+  readonly selection?: Selection | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly accept_address?: boolean;
@@ -1210,12 +1241,13 @@ export type SourceDetails = {
 export type SourceEntry = {
   readonly id: string;
   readonly name: string;
-  readonly kind: "jsonrpc" | "mcp" | "openapi";
+  readonly kind: "graphql" | "jsonrpc" | "mcp" | "openapi";
   readonly location: string;
   readonly title: string;
   readonly label: string;
   readonly choice: Choice;
   readonly backend: Backend;
+  readonly selection: SelectionRules;
   readonly tools: number;
   readonly skipped: number;
   readonly missing_secrets: ReadonlyArray<string>;

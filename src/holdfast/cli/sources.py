@@ -79,6 +79,19 @@ Every = Annotated[
     typer.Option(metavar="TIME", help="Check the document for changes this often, like 30s. [default: as the server]"),
 ]
 NoReload = Annotated[bool, typer.Option("--no-reload", help="Never reload the document automatically.")]
+Graphql = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Address of a GraphQL service. Without LOCATION, it is asked for its schema."),
+]
+Selection = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="'OPERATION={ FIELDS }'", help="What a GraphQL operation asks for. Can be repeated. [default: by rules]"
+    ),
+]
+Depth = Annotated[
+    int | None, typer.Option(metavar="N", help="Levels of objects that GraphQL tools ask for. [default: 2]", min=1)
+]
 Rpc = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Address of a JSON-RPC service. Without LOCATION, it is asked for its methods."),
@@ -115,6 +128,7 @@ async def add(
     prefix: Prefix = None,
     sampling: Sampling = None,
     shared: Shared = None,
+    graphql: Graphql = None,
     all: All = False,
     operation: Operation = None,
     tag: Tag = None,
@@ -125,13 +139,16 @@ async def add(
     timeout: Timeout = None,
     every: Every = None,
     no_reload: NoReload = False,
+    selection: Selection = None,
+    depth: Depth = None,
 ) -> None:
     """Import operations of a document as tools.
 
     These are the operations that the document marks `x-ai-enabled`, and those that you select. A document describes a
-    REST service (OpenAPI, Swagger) or a JSON-RPC service (OpenRPC). Of an MCP server, you get all tools, prompts and
-    resources, or the tools that you select. The server reloads a document with a URL when it changes. file:NAME is a
-    file in the server's folder of documents (sources.folder).
+    REST service (OpenAPI, Swagger), a JSON-RPC service (OpenRPC) or a GraphQL service (SDL, or the answer to an
+    introspection query). Of an MCP server, you get all tools, prompts and resources, or the tools that you select. The
+    server reloads a document with a URL when it changes. file:NAME is a file in the server's folder of documents
+    (sources.folder).
 
     \b
     holdfast sources add shop shop.yaml --tag orders --auth key=shop-key
@@ -139,32 +156,38 @@ async def add(
     holdfast sources add market --rpc https://market.example.com/rpc --all
     holdfast sources add github --mcp https://mcp.example.com/mcp --header 'Authorization: Bearer {{secret:github}}'
     holdfast sources add files --mcp-command 'npx -y @modelcontextprotocol/server-filesystem /srv/shared'
+    holdfast sources add github schema.graphql --graphql https://api.github.com/graphql --tag query
     """
-    is_mcp = mcp is not None or mcp_command is not None
-    if sum((location is not None or rpc is not None, mcp is not None, mcp_command is not None)) != 1:
-        raise InvalidInput(
-            "there is no document" if not is_mcp else "there is more than one back end",
-            next="Pass one of: a file or URL, --rpc, --mcp, --mcp-command.",
-        )
+    services = {"jsonrpc": rpc, "graphql": graphql, "mcp": mcp if mcp_command is None else mcp_command}
+    kinds = [kind for kind, given in services.items() if given is not None]
+    if len(kinds) + (mcp is not None and mcp_command is not None) > 1:
+        raise InvalidInput("a source is one service", next="Use one of --graphql, --rpc, --mcp and --mcp-command.")
+    kind = kinds[0] if kinds else None
+    if location is None and kind is None:
+        next = "Pass a file or URL, or a service with --graphql, --rpc, --mcp or --mcp-command."
+        raise InvalidInput("there is no document", next=next)
+    service = rpc or graphql or mcp
     wanted: dict[str, Any] = {
         "name": name,
-        "kind": "mcp" if is_mcp else None if rpc is None else "jsonrpc",
-        "mcp": _mcp_settings(mcp_command, env, prefix, sampling, shared) if is_mcp else None,
+        "kind": kind,
+        "mcp": _mcp_settings(mcp_command, env, prefix, sampling, shared) if kind == "mcp" else None,
         "choice": choice_of(all=all, operations=operation, tags=tag, paths=path) or {},
-        "base_url": base_url or rpc,
+        "base_url": base_url or (service if location is not None else rpc),
         "auth": pairs("--auth", auth, "=", "SCHEME=SECRET"),
         "headers": pairs("--header", header, ":", "NAME: VALUE"),
         "timeout": timeout,
         "reload_seconds": interval(every, no_reload=no_reload),
     }
+    if (rules := _selection({}, selection, depth)) is not None:
+        wanted["selection"] = rules
     document = None
     if location is not None and not location.startswith(FILE):
         with invocation.output.progress() as progress:
             document = read_document(location, progress)
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
-            progress("asking the server" if document is None else f"importing {len(document):,} characters")
-            report = await api.call("add_source", **wanted, document=document, url=_url(location) or rpc or mcp)
+            progress("asking the service" if document is None else f"importing {len(document):,} characters")
+            report = await api.call("add_source", **wanted, document=document, url=_url(location) or service)
     _report_import(invocation, report)
 
 
@@ -205,6 +228,8 @@ async def change(
     shared: Shared = None,
     every: Every = None,
     no_reload: NoReload = False,
+    selection: Selection = None,
+    depth: Depth = None,
     accept_address: Accept = False,
 ) -> None:
     """Change the selected operations, or how the back end is called. Omitted options are unchanged.
@@ -227,6 +252,7 @@ async def change(
             "headers": _merge(backend.get("headers", {}), headers) if headers else None,
             "timeout": timeout,
             "reload_seconds": interval(every, no_reload=no_reload),
+            "selection": _selection(old["selection"], selection, depth),
             "url": _url(location) or mcp,
             "accept_address": accept_address,
         }
@@ -235,7 +261,7 @@ async def change(
             known.pop("url", None)
             wanted["mcp"] = {**known, **server, "env": _merge(known.get("env", {}), server.get("env", {}))}
         if (location is not None and not location.startswith(FILE)) or (
-            location is None and old["location"] and (choice or base_url) and not _is_asked(old)
+            location is None and old["location"] and (choice or base_url or selection or depth) and not _is_asked(old)
         ):
             with invocation.output.progress() as progress:
                 wanted["document"] = read_document(location or old["location"], progress)
@@ -375,6 +401,7 @@ def format_source(source: Mapping[str, Any]) -> str:
         "base URL": backend.get("base_url") or "",
         "auth": ", ".join(f"{scheme} by {secret}" for scheme, secret in backend.get("auth", {}).items()),
         "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),
+        "selections": ", ".join(source.get("selection", {}).get("operations", {})),
         "time-out": f"{backend['timeout']:g} s" if backend.get("timeout") else "",
         "reload": reload_of(source),
         "checked": source["checked_at"] or "",
@@ -442,6 +469,15 @@ def _is_asked(source: Mapping[str, Any]) -> bool:
         or source["kind"] == "mcp"
         or (source["kind"] != "openapi" and bool(source["location"]))
     )
+
+
+def _selection(old: Mapping[str, Any], texts: list[str] | None, depth: int | None) -> dict[str, Any] | None:
+    """Return what GraphQL tools ask for, for the API, or None if no option says it. An empty selection is removed."""
+    if not texts and depth is None:
+        return None
+    new = pairs("--selection", texts, "=", "OPERATION={ FIELDS }")
+    found = {**old, "operations": _merge(old.get("operations", {}), new)}
+    return found if depth is None else {**found, "depth": depth}
 
 
 def _url(location: str | None) -> str | None:

@@ -25,6 +25,7 @@ from holdfast.execution.mcp.runner import McpBackends, McpRunner
 from holdfast.execution.mcp.servers import McpServers
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
+from holdfast.execution.rest.graphql import GRAPHQL, INTROSPECTION, GraphqlRunner
 from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
 from holdfast.execution.running_calls import RunningCalls
@@ -39,6 +40,8 @@ from holdfast.mcp.about import SERVER
 from holdfast.postgres.database import Database, Postgres
 from holdfast.skills.declarations import Declarations
 from holdfast.skills.skill import DeclaredSkill
+from holdfast.skills.sources.openapi.documents import MAX_DOCUMENT_BYTES
+from holdfast.skills.sources.selectable_types import SelectableTypes
 from holdfast.skills.tool import Kind, Tool
 from holdfast.skills.tools import Tools
 
@@ -119,13 +122,16 @@ class SharedExecution:
 
     def runs(self, kind: Kind) -> bool:
         """Whether tools of a kind run in this process."""
-        return kind in ("function", "rest", "jsonrpc", "mcp_server")
+        return kind in ("function", "rest", "graphql", "jsonrpc", "mcp_server")
 
     def source_documents(self, database: Database, *, owner: FindTenant) -> SourceDocuments:
         """Return what fetches the documents of a tenant's sources. `owner`: whose sources may name files."""
         secrets = Secrets(database, self.sealing)
         files = SourceFiles(self.folder, tenant=database.tenant, owner=owner)
-        return SourceDocuments(self.documents, self._http(secrets, JSON_RPC), self._mcp(database, secrets), files)
+        # An answer to an introspection query is a document, and may be as large as one.
+        graphql = HttpRunner(self.egress, secrets.values, dialect=INTROSPECTION, max_response_bytes=MAX_DOCUMENT_BYTES)
+        rpc = self._http(secrets, JSON_RPC)
+        return SourceDocuments(self.documents, rpc, graphql, self._mcp(database, secrets), files)
 
     def listener(self, postgres: Postgres) -> McpListener:
         """Return what listens to the MCP servers of all tenants."""
@@ -146,6 +152,7 @@ class SharedExecution:
             {
                 "function": self.functions,
                 "rest": self._http(secrets, REST),
+                "graphql": GraphqlRunner(self._http(secrets, GRAPHQL), SelectableTypes(database)),
                 "jsonrpc": self._http(secrets, JSON_RPC),
                 "mcp_server": McpRunner(backends),
             },

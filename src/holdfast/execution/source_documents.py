@@ -10,8 +10,9 @@ from holdfast.execution.mcp.discovery import describe
 from holdfast.execution.mcp.runner import McpBackends
 from holdfast.execution.rest.runner import HttpRunner
 from holdfast.execution.source_files import SourceFiles
-from holdfast.skills.request import Backend, RequestTemplate, RpcMethod
+from holdfast.skills.request import Backend, GraphqlOperation, RequestTemplate, RpcMethod
 from holdfast.skills.run import Run
+from holdfast.skills.sources.graphql.introspection import introspection_query
 from holdfast.skills.sources.openrpc import DISCOVER
 from holdfast.skills.sources.settings import file_of
 from holdfast.skills.sources.source import FetchedDocument, SourceKind, Validators
@@ -23,13 +24,16 @@ NOBODY = Run(None, None, None, None, None, DISCOVER, DISCOVER)
 class SourceDocuments:
     """Fetches documents for the sources of one tenant.
 
-    `rpc` calls JSON-RPC services, and `mcp` MCP servers, with the tenant's secrets. `files` are those in the folder of
-    the settings.
+    `rpc` calls JSON-RPC services, `graphql` GraphQL services, and `mcp` MCP servers, with the tenant's secrets. `files`
+    are those in the folder of the settings.
     """
 
-    def __init__(self, documents: Documents, rpc: HttpRunner, mcp: McpBackends, files: SourceFiles) -> None:
+    def __init__(
+        self, documents: Documents, rpc: HttpRunner, graphql: HttpRunner, mcp: McpBackends, files: SourceFiles
+    ) -> None:
         self._documents = documents
         self._rpc = rpc
+        self._graphql = graphql
         self._mcp = mcp
         self._files = files
 
@@ -41,8 +45,11 @@ class SourceDocuments:
                 return await describe(self._mcp.servers, upstream, limit=limit)
         if file := file_of(location):
             return await self._files.read(file, limit)
-        if kind == "jsonrpc" and (backend.base_url or location).rstrip("/") == location.rstrip("/"):
+        is_service = (backend.base_url or location).rstrip("/") == location.rstrip("/")
+        if kind == "jsonrpc" and is_service:
             return await self._discover(location, backend, limit)
+        if kind == "graphql" and is_service:
+            return await self._introspect(location, backend, limit)
         return await self._documents.fetch(location, limit)
 
     async def fetch_if_changed(
@@ -52,6 +59,24 @@ class SourceDocuments:
         if kind != "openapi" or file_of(location):
             return FetchedDocument(await self.fetch(kind, location, backend, limit))
         return await self._documents.fetch_if_changed(location, limit, known)
+
+    async def _introspect(self, endpoint: str, backend: Backend, limit: int) -> bytes:
+        """Ask a GraphQL service for its schema."""
+        operation = GraphqlOperation(introspection_query(), "IntrospectionQuery")
+        request = RequestTemplate("POST", endpoint, graphql=operation)
+        tool = Tool("introspection", "", {}, "graphql", "read", idempotent=True, request=request, backend=backend)
+        result = await self._graphql.run(tool, {}, NOBODY, timeout=TIMEOUT)
+        text = result.value if isinstance(result.value, str) else render(result.value).decode()
+        if result.failed or '"__schema"' not in text:
+            raise InvalidInput(
+                f"the service at {endpoint:.200} does not describe its schema",
+                why=f"the introspection query returned {text[:500]}",
+                next="Pass its schema as a file, in SDL, and the address of the service as the base URL.",
+            )
+        document = text.encode()
+        if len(document) > limit:
+            raise TooLarge("the document is too large", why=f"it has more than {limit:,} bytes", limit=limit)
+        return document
 
     async def _discover(self, endpoint: str, backend: Backend, limit: int) -> bytes:
         """Ask a JSON-RPC service for its OpenRPC document."""

@@ -164,6 +164,9 @@ def _request_error(tool: Tool) -> tuple[str, str] | None:
         return f"the HTTP method {request.method!r:.100} is unknown", f"Use one of {', '.join(METHODS)}."
     if len(store(request.url)) > 1024:
         return "its endpoint has more than 1024 characters", "Shorten it, and make its variable parts arguments."
+    if tool.kind == "graphql" and (request.graphql is None or not request.graphql.document):
+        next = 'Pass it as `graphql` in its request: {"document": "query …"}. Or import the service as a source.'
+        return "a graphql tool requires an operation", next
     if tool.kind == "jsonrpc" and (request.rpc is None or not request.rpc.name):
         return "a jsonrpc tool requires a method of the service", "Pass it as `rpc` in its request."
     if tool.backend is None and not _is_web_address(request.url):

@@ -67,6 +67,22 @@ class RpcMethod(Struct, frozen=True):
     positions: tuple[str, ...] = ()
 
 
+class GraphqlOperation(Struct, frozen=True):
+    """A GraphQL operation: its text and its name. The arguments of a call are its variables.
+
+    `fields` names the argument with a caller's own selection of the type `type`, at most `deepest` levels deep. It
+    replaces `selection`, with which the text ends. `items` is sent as `first` if a call has neither `first` nor `last`.
+    """
+
+    document: str
+    name: str = ""
+    type: str = ""
+    selection: str = ""
+    fields: str = ""
+    deepest: int = 8
+    items: int = 0
+
+
 class McpTool(Struct, frozen=True):
     """A tool of an MCP server, by its name there. `definition` has what its definition says besides its arguments."""
 
@@ -95,7 +111,7 @@ class RequestTemplate(Struct, frozen=True):
 
     `security` lists alternatives, of which one is sent completely; an empty one means that no credentials are needed.
     `headers` are sent unchanged, except for `{{secret:NAME}}` in them. `rpc` is the method that a JSON-RPC tool calls,
-    `mcp` the tool of an MCP server.
+    `graphql` the operation of a GraphQL tool, `mcp` the tool of an MCP server.
     """
 
     method: str
@@ -106,6 +122,7 @@ class RequestTemplate(Struct, frozen=True):
     headers: dict[str, str] = {}
     accept: str = "application/json, text/*;q=0.9, */*;q=0.5"
     rpc: RpcMethod | None = None
+    graphql: GraphqlOperation | None = None
     mcp: McpTool | None = None
 
 

@@ -27,6 +27,7 @@ from holdfast.skills.registry_columns import (
 )
 from holdfast.skills.request import Backend, RequestTemplate
 from holdfast.skills.runnable_kinds import Runs, can_run, check_runnable, every_kind
+from holdfast.skills.sources.graphql.operation_text import check_operation
 from holdfast.skills.tool import KINDS, Access, Kind, Mode, Tool, ToolEntry
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Tools:
             reference=runs or "",
             service=before.service if service is UNSET else service,
         )
-        await run_in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes long
+        await run_in_thread(lambda: _check(tool), name="holdfast tools")  # a large schema takes long
         check_runnable(tool, self.runs)
         given = tool_item(
             tool,
@@ -291,6 +292,11 @@ class Tools:
             row["update_ts"],
             restore(row["update_user"]),
         )
+
+
+def _check(tool: Tool) -> None:
+    check_tool(tool)
+    check_operation(tool)
 
 
 def tool_of_row(row: Mapping[str, Any]) -> Tool:

@@ -1,4 +1,4 @@
-"""Sources: documents of REST and JSON-RPC services, and MCP servers, whose operations become tools.
+"""Sources: documents of REST, GraphQL and JSON-RPC services, and MCP servers, whose operations become tools.
 
 Needs the scope `admin`.
 """
@@ -34,6 +34,13 @@ from holdfast.server.fields import (
 )
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.skills.request import McpServer
+from holdfast.skills.sources.graphql.rules import (
+    DEEPEST,
+    MOST_CHARACTERS,
+    MOST_FIELDS,
+    MOST_ITEMS,
+    SelectionRules,
+)
 from holdfast.skills.sources.imports import KEPT
 from holdfast.skills.sources.reports import ImportDetails, SourceDetails, SourceEntry, SourceImport, SourceReport
 from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY, PREFIX, VARIABLE
@@ -79,15 +86,31 @@ class McpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shared: bool = False
 
 
+class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What GraphQL tools ask for.
+
+    By default, scalars and enums down to `depth`, in at most `fields` fields and `characters`. `items`: the size of a
+    page of a connection. `deepest` limits the selections of callers. `operations`: selections of single operations,
+    such as `{"query repository": "{ id name }"}`.
+    """
+
+    depth: Annotated[int, msgspec.Meta(ge=1, le=DEEPEST)] = 2
+    fields: Annotated[int, msgspec.Meta(ge=1, le=MOST_FIELDS)] = 100
+    characters: Annotated[int, msgspec.Meta(ge=1, le=MOST_CHARACTERS)] = 4000
+    items: Annotated[int, msgspec.Meta(ge=1, le=MOST_ITEMS)] = 20
+    deepest: Annotated[int, msgspec.Meta(ge=1, le=DEEPEST)] = 8
+    operations: dict[Entry, Entry] = {}
+
+
 class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A source to add: a `document` as text, in JSON or YAML, or a `url` to fetch it from.
+    """A source to add: a `document` as text, in JSON, YAML or GraphQL SDL, or a `url` to fetch it from.
 
     With both, `url` says where the document comes from. `auth` names the secret of each security scheme. `kind`: what
     the document describes; by default, the document says so. With the kind `jsonrpc` and without a document, the
-    service at `url` is asked for it (`rpc.discover`). With the kind `mcp`, the MCP server at `url` is asked for its
-    tools, prompts and resources, or the program that `mcp` names. `file:NAME` as `url` is a file in the folder of the
-    setting `sources.folder`. `reload_seconds`: between two checks of the document; by default as the setting
-    `sources.check_seconds` says; 0: it is never reloaded automatically.
+    service at `url` is asked for it (`rpc.discover`); with the kind `graphql`, for its schema (introspection). With the
+    kind `mcp`, the MCP server at `url` is asked for its tools, prompts and resources, or the program that `mcp` names.
+    `file:NAME` as `url` is a file in the folder of the setting `sources.folder`. `reload_seconds`: between two checks
+    of the document; by default as the setting `sources.check_seconds` says; 0: it is never reloaded automatically.
     """
 
     name: SourceName
@@ -101,6 +124,7 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: CallSeconds | None = None
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | None = None
+    selection: Selection = Selection()
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,6 +143,7 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: CallSeconds | msgspec.UnsetType | None = msgspec.UNSET
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | msgspec.UnsetType | None = msgspec.UNSET
+    selection: Selection | None = None
     document: Text | None = None
     url: DocumentAddress | None = None
     accept_address: bool = False
@@ -234,4 +259,6 @@ def _engine_fields(body: NewSource | SourceChange | Reloading) -> dict[str, Any]
         given["choice"] = Choice(**asdict(given["choice"]))
     if given.get("mcp") is not None:
         given["mcp"] = McpServer(**asdict(given["mcp"]))
+    if given.get("selection") is not None:
+        given["selection"] = SelectionRules(**asdict(given["selection"]))
     return given

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from holdfast.skills.request import Backend
+from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.source import Choice, Skipped, SourceKind
 from holdfast.skills.tool import Access
 
@@ -28,6 +29,7 @@ class SourceEntry:
     label: str
     choice: Choice
     backend: Backend
+    selection: SelectionRules
     tools: int
     skipped: int
     missing_secrets: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.request import Backend, McpServer
+from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
 from holdfast.skills.sources.source import Choice
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
@@ -44,7 +45,7 @@ _SECRET_REFERENCE = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Which operations of a document become tools, and how these are called.
+    """Which operations of a document become tools, how these are called, and what GraphQL tools ask for.
 
     `reload_seconds`: the seconds between two checks of the document; None: as the settings of the engine say; 0: it is
     never reloaded automatically.
@@ -53,6 +54,7 @@ class SourceSettings:
     choice: Choice = field(default_factory=Choice)
     backend: Backend = field(default_factory=Backend)
     reload_seconds: float | None = None
+    selection: SelectionRules = field(default_factory=SelectionRules)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -66,14 +68,19 @@ class SourceSettings:
         """Return the stored form."""
         choice = {each.name: getattr(self.choice, each.name) for each in fields(Choice)}
         stored = {"choice": msgspec.to_builtins(choice), "backend": self.backend.to_json()}
-        return stored if self.reload_seconds is None else {**stored, "reload_seconds": self.reload_seconds}
+        if self.reload_seconds is not None:
+            stored["reload_seconds"] = self.reload_seconds
+        if self.selection != SelectionRules():
+            stored["selection"] = msgspec.to_builtins(self.selection)
+        return stored
 
 
 def settings_of(stored: Mapping[str, Any]) -> SourceSettings:
     """Return the settings of the stored form."""
     choice = msgspec.convert(stored.get("choice", {}), Choice)
     backend = msgspec.convert(stored.get("backend", {}), Backend)
-    return SourceSettings(choice, backend, stored.get("reload_seconds"))
+    selection = msgspec.convert(stored.get("selection", {}), SelectionRules)
+    return SourceSettings(choice, backend, stored.get("reload_seconds"), selection)
 
 
 def check_name(name: str) -> None:
@@ -86,11 +93,16 @@ def check_name(name: str) -> None:
         )
 
 
-def check_settings(name: str, settings: SourceSettings) -> SourceSettings:
-    """Return the settings of a source, if they are valid."""
+def check_settings(name: str, settings: SourceSettings, *, is_endpoint: bool = False) -> SourceSettings:
+    """Return the settings of a source, if they are valid. `is_endpoint`: its base URL is the whole address of calls.
+
+    Then a slash at the end stays: some GraphQL services answer at no other address.
+    """
     check_name(name)
     backend, choice = settings.backend, settings.choice
-    base_url = None if backend.base_url is None else check_address(backend.base_url, "its base URL").rstrip("/")
+    base_url = None if backend.base_url is None else check_address(backend.base_url, "its base URL")
+    if base_url is not None and not is_endpoint:
+        base_url = base_url.rstrip("/")
     if base_url is not None and ("?" in base_url or "#" in base_url):
         raise _settings_error("its base URL has a query", "Use only scheme, host and path.")
     for kind in ("operations", "tags", "paths"):
@@ -111,7 +123,8 @@ def check_settings(name: str, settings: SourceSettings) -> SourceSettings:
     if seconds is not None and seconds and not MIN_RELOAD <= seconds <= MAX_RELOAD:
         next = f"Use {MIN_RELOAD:g} to {MAX_RELOAD:g} seconds, or 0 for no reloads."
         raise _settings_error(f"its interval of {seconds:g} seconds is invalid", next)
-    return SourceSettings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url), seconds)
+    check_rules(settings.selection)
+    return replace(settings, backend=msgspec.structs.replace(backend, source=name, base_url=base_url))
 
 
 def check_address(text: str, what: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from holdfast.skills.tool import Tool
 
-SourceKind = Literal["openapi", "jsonrpc", "mcp"]
+SourceKind = Literal["openapi", "graphql", "jsonrpc", "mcp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,8 @@ class ImportedDocument:
     """The result of an import: each operation is a tool or was skipped. Tools are in the document's order.
 
     `offers` are the prompts, resources and resource templates of an MCP server, as it lists them. `announces` are the
-    lists of which it says when they change.
+    lists of which it says when they change. `types` are the types of a GraphQL schema that callers can choose fields
+    of.
     """
 
     title: str
@@ -63,6 +64,7 @@ class ImportedDocument:
     skipped: tuple[Skipped, ...]
     offers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict[str, Sequence[Mapping[str, Any]]])
     announces: tuple[str, ...] = ()
+    types: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,12 @@ from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.registry_columns import check_tool
 from holdfast.skills.request import AuthScheme, Backend, McpServer
+from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.imports import SourceImports
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
 from holdfast.skills.sources.schedule import own_seconds, pause_of
+from holdfast.skills.sources.selectable_types import SelectableTypes
 from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, file_of, settings_of
 from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, SourceKind
 from holdfast.skills.tools import Diff, Tools, author_of
@@ -87,6 +89,7 @@ class Sources:
         self._tools = tools
         self._fetch = fetch
         self._processes = processes
+        self._types = SelectableTypes(database)
 
     async def add(
         self,
@@ -102,12 +105,14 @@ class Sources:
         timeout: float | None = None,
         mcp: McpServer | None = None,
         reload_seconds: float | None = None,
+        selection: SelectionRules | None = None,
         by: str = "",
     ) -> SourceReport:
         """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
 
         `kind`: what the document describes; None: as the document itself says. Without a document, a JSON-RPC service
-        at `url` is asked for its methods (`rpc.discover`), unless `base_url` names another address of the service.
+        at `url` is asked for its methods (`rpc.discover`), and a GraphQL service for its schema (introspection), unless
+        `base_url` names another address of the service. `selection` says what GraphQL tools ask for.
         `auth` maps the security schemes of the document to names of secrets. `{{secret:NAME}}` in `headers` stands for
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers. With the kind
         `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it, or
@@ -121,7 +126,8 @@ class Sources:
         backend = Backend(
             base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout, mcp=mcp
         )
-        settings = check_settings(name, SourceSettings(choice or Choice(), backend, reload_seconds))
+        settings = SourceSettings(choice or Choice(), backend, reload_seconds, selection or SelectionRules())
+        settings = check_settings(name, settings, is_endpoint=kind == "graphql")
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _name_taken_error(name)
         reading = await self._read(name, kind, settings, document, url or "")
@@ -168,6 +174,7 @@ class Sources:
         timeout: float | msgspec.UnsetType | None = msgspec.UNSET,
         mcp: McpServer | None = None,
         reload_seconds: float | msgspec.UnsetType | None = msgspec.UNSET,
+        selection: SelectionRules | None = None,
         document: bytes | None = None,
         url: str | None = None,
         accept_address: bool = False,
@@ -188,8 +195,10 @@ class Sources:
             mcp=_changed_server(old.backend.mcp, mcp, url),
         )
         seconds = old.reload_seconds if reload_seconds is msgspec.UNSET else reload_seconds
-        settings = check_settings(name, SourceSettings(choice or old.choice, backend, seconds))
-        is_same = settings.choice == old.choice and settings.backend.mcp == old.backend.mcp
+        settings = SourceSettings(choice or old.choice, backend, seconds, selection or old.selection)
+        settings = check_settings(name, settings, is_endpoint=row["kind"] == "graphql")
+        is_same = (settings.choice, settings.selection) == (old.choice, old.selection)
+        is_same = is_same and settings.backend.mcp == old.backend.mcp
         if row["kind"] == "openapi":  # its tools have paths below the base URL, those of others the whole address
             is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
         else:
@@ -316,6 +325,8 @@ class Sources:
                 if diff:
                     since, label = put["revision"], imported.version[:MAX_TITLE]
                     changed = await self.imports.record(tx, put["source"], diff, since=since, label=label, by=by)
+                if imported.types is not None:
+                    await self._types.store(put["source"], imported.types, tx)
             report = await self._report(tx, name, put["source"], diff, changed)
             await self._schedule(tx, report.source, settings, was_read=reading is not None)
             report = replace(report, written=not dry_run and (put["outcome"] != "same" or bool(diff)), dry_run=dry_run)
@@ -397,7 +408,9 @@ def unknown_source(name: str) -> NotFound:
 def _import_document(document: bytes, kind: SourceKind | None, settings: SourceSettings, location: str) -> _Reading:
     """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
-    kind, imported = import_tools(document, kind, settings.choice, backend, location=location)
+    kind, imported = import_tools(
+        document, kind, settings.choice, backend, location=location, selection=settings.selection
+    )
     operations = len(imported.tools) + len(imported.skipped)
     if operations > MAX_OPERATIONS:
         raise TooLarge(
@@ -457,6 +470,7 @@ def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry
         row["report"].get("label", ""),
         settings.choice,
         settings.backend,
+        settings.selection,
         row["tools"],
         row["skipped"],
         tuple(name for name in settings.secrets if name in missing),

@@ -46,7 +46,7 @@ def parse_document(data: bytes) -> dict[str, Any]:
         )
     root = _value(data)
     if not isinstance(root, dict):
-        raise document_error("", "it is not an object", "Pass an OpenAPI, Swagger or OpenRPC document.")
+        raise document_error("", "it is not an object", "Pass an OpenAPI, Swagger, OpenRPC or GraphQL document.")
     if _ESCAPED.search(data):
         root = _storable(root)
     return cast(dict[str, Any], root)
@@ -68,15 +68,20 @@ def document_error(path: str, why: str, next: str) -> InvalidInput:
     return InvalidInput("the document is not a valid API description", why=f"{where}{why}", next=next, path=path)
 
 
-def _value(data: bytes) -> Any:
+def as_utf8(data: bytes) -> bytes:
+    """Return the text of a document as UTF-8, without a byte order mark."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16-le"),
         (codecs.BOM_UTF16_BE, "utf-16-be"),
     ):
         if data.startswith(mark):
-            data = data[len(mark) :].decode(encoding, "replace").encode()
-            break
+            return data[len(mark) :].decode(encoding, "replace").encode()
+    return data
+
+
+def _value(data: bytes) -> Any:
+    data = as_utf8(data)
     if data.lstrip().startswith(_JSON_STARTS):
         return _json(data)
     try:
@@ -86,7 +91,7 @@ def _value(data: bytes) -> Any:
         raise InvalidInput(
             "the document is neither JSON nor YAML",
             why=f"it is not UTF-8 (line {place['line']}, column {place['column']})",
-            next="Pass the text of an OpenAPI, Swagger or OpenRPC document.",
+            next="Pass the text of an OpenAPI, Swagger, OpenRPC or GraphQL document.",
             **place,
         ) from None
     return read_yaml(text)
