@@ -21,6 +21,18 @@ pytestmark = pytest.mark.req("MCP-04")
 
 EVERYTHING = Choice(everything=True)
 ENDPOINT = "https://shop.example/graphql/"
+ODD_SCHEMAS: list[dict[str, Any]] = [
+    {},
+    {"types": 1, "queryType": 1},
+    {"queryType": {"name": "Q"}, "types": [{"kind": "OBJECT", "name": "Q", "fields": [{"name": "a"}, 1, {}]}]},
+    {
+        "queryType": {"name": "Q"},
+        "types": [
+            {"kind": "OBJECT", "name": "Q", "fields": [{"name": "a } mutation { b", "type": {"name": "Int"}}]},
+            {"kind": "OBJECT", "name": "x } y", "fields": []},
+        ],
+    },
+]
 
 
 def imported(sdl: str, choice: Choice = EVERYTHING, **rules: Any) -> ImportedDocument:
@@ -250,21 +262,7 @@ def test_a_schema_without_the_address_of_its_service_is_refused() -> None:
     assert "--graphql" in refused.value.next
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        {"types": 1, "queryType": 1},
-        {"queryType": {"name": "Q"}, "types": [{"kind": "OBJECT", "name": "Q", "fields": [{"name": "a"}, 1, {}]}]},
-        {
-            "queryType": {"name": "Q"},
-            "types": [
-                {"kind": "OBJECT", "name": "Q", "fields": [{"name": "a } mutation { b", "type": {"name": "Int"}}]},
-                {"kind": "OBJECT", "name": "x } y", "fields": []},
-            ],
-        },
-    ],
-)
+@pytest.mark.parametrize("schema", ODD_SCHEMAS)
 def test_an_introspection_that_is_not_one_gives_no_tools(schema: dict[str, Any]) -> None:
     found = import_graphql({"__schema": schema}, EVERYTHING, ENDPOINT)
 
