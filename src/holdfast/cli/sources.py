@@ -13,7 +13,7 @@ from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
 from holdfast.core.errors import InvalidInput, TooLarge, Unavailable
 
-app = group("Import tools from OpenAPI and Swagger documents of back ends.")
+app = group("Import tools from descriptions of services: OpenAPI, Swagger, OpenRPC and GraphQL.")
 
 MAX_BYTES = 50_000_000  # a copy from holdfast.skills.sources, which takes too long to load
 FETCH_SECONDS = 60.0  # without a response of the server

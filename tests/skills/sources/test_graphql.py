@@ -186,6 +186,22 @@ def test_a_name_that_a_query_and_a_mutation_share_gets_their_kind() -> None:
     assert len(names[3]) == 64
 
 
+def test_no_two_tools_have_the_same_name_whatever_the_schema_calls_its_fields() -> None:
+    sdl = (
+        f"type Query {{ a: Int query_a: Int query_recall: Int recall: Int {'b' * 70}: Int }} type Mutation {{ a: Int }}"
+    )
+    twice = {"name": "a", "type": {"name": "Int"}}
+    root = {"queryType": {"name": "Q"}, "types": [{"kind": "OBJECT", "name": "Q", "fields": [twice, twice]}]}
+
+    names = [each.tool.name for each in imported(sdl).tools]
+    found = import_graphql({"__schema": root}, EVERYTHING, ENDPOINT)
+
+    assert len({*names}) == len(names) == 6
+    assert {"query_a", "query_recall", "mutation_a"} < {*names}
+    assert [each.tool.name for each in found.tools] == ["a"]
+    assert [each.reason for each in found.skipped] == ["the schema has this operation twice"]
+
+
 def test_an_operation_with_an_argument_called_fields_keeps_it() -> None:
     each = tool_of("type Query { a(fields: Int): A } type A { id: ID }", "a")
 
