@@ -1,8 +1,8 @@
 """What it takes to make tools of OpenAPI documents, beside FastMCP's importer on the same documents; and of GraphQL.
 
-`--specs FOLDER`: the documents (`*.json`, `*.yaml`, `*.yml`, `*.graphql`); else two that are made up, of schemas that refer to
-one another in unions. All operations are imported, each document in a fresh process; to load the program is not
-counted.
+`--specs FOLDER`: the documents (`*.json`, `*.yaml`, `*.yml`, `*.graphql`); else two that are made up, of schemas that
+refer to one another in unions. All operations are imported, each document in a fresh process; to load the program is
+not counted.
 `--limit SECONDS`: how long an import may take.
 """
 

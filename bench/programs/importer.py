@@ -2,8 +2,8 @@
 
     importer.py WAY FILE
 
-WAY is `holdfast` (JSON, YAML or GraphQL SDL) or `fastmcp` (JSON). Says as JSON what came of it, and what it took; to load the
-program is not counted. Ours also has to get every schema back from the rows that it is stored as.
+WAY is `holdfast` (JSON, YAML or GraphQL SDL) or `fastmcp` (JSON). Says as JSON what came of it, and what it
+took; to load the program is not counted. Ours also has to get every schema back from the rows that it is stored as.
 """
 
 import asyncio

@@ -26,6 +26,7 @@ from holdfast.memory import Owner
 from holdfast.postgres import binaries
 from holdfast.server.port import bind
 from holdfast.server.serving import serve
+from holdfast.skills.sources.source import Choice
 
 OWN_MODULES = {
     "adk": "holdfast.adapters.adk",
@@ -58,6 +59,10 @@ async def use_engine(engine: Engine) -> None:
     await engine.memory.remember(Owner("user", "ann"), "prefers tea over coffee")
     (hit,) = await engine.memory.search(Owner("user", "ann"), "tea")
     assert hit.memory.content == "prefers tea over coffee"
+    schema = b"type Query { order(id: ID!): Order } type Order { id: ID! }"
+    shop = "https://shop.example/graphql"
+    report = await engine.sources.add("shop", document=schema, base_url=shop, choice=Choice(everything=True))
+    assert report.added == ("order",)
 
 
 async def use_server(engine: Engine, config: Config) -> None:

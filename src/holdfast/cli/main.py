@@ -36,7 +36,7 @@ COMMANDS = {
     "tenants": "Create and list tenants.",
     "keys": "Create, list and revoke API keys.",
     "agents": "List and show agents.",
-    "sources": "Import tools from OpenAPI and Swagger documents.",
+    "sources": "Import tools from OpenAPI, GraphQL and JSON-RPC services.",
     "secrets": "Store credentials for the back ends of tools.",
     "runs": "List, show, cancel and retry runs of agents.",
     "approvals": "Approve or deny tool calls of agents.",

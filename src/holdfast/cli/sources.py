@@ -17,7 +17,7 @@ from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
 from holdfast.core.errors import InvalidInput, NotFound, TooLarge, Unavailable
 
-app = group("Import tools from documents of back ends, and from MCP servers.")
+app = group("Import tools from OpenAPI, OpenRPC and GraphQL documents, and from MCP servers.")
 
 MAX_BYTES = 50_000_000  # a copy from holdfast.skills.sources, which takes too long to load
 FETCH_SECONDS = 60.0  # without a response of the server

@@ -21,6 +21,18 @@ pytestmark = pytest.mark.req("MCP-04")
 
 EVERYTHING = Choice(everything=True)
 ENDPOINT = "https://shop.example/graphql/"
+ODD_SCHEMAS: list[dict[str, Any]] = [
+    {},
+    {"types": 1, "queryType": 1},
+    {"queryType": {"name": "Q"}, "types": [{"kind": "OBJECT", "name": "Q", "fields": [{"name": "a"}, 1, {}]}]},
+    {
+        "queryType": {"name": "Q"},
+        "types": [
+            {"kind": "OBJECT", "name": "Q", "fields": [{"name": "a } mutation { b", "type": {"name": "Int"}}]},
+            {"kind": "OBJECT", "name": "x } y", "fields": []},
+        ],
+    },
+]
 
 
 def imported(sdl: str, choice: Choice = EVERYTHING, **rules: Any) -> ImportedDocument:
@@ -174,6 +186,22 @@ def test_a_name_that_a_query_and_a_mutation_share_gets_their_kind() -> None:
     assert len(names[3]) == 64
 
 
+def test_no_two_tools_have_the_same_name_whatever_the_schema_calls_its_fields() -> None:
+    sdl = (
+        f"type Query {{ a: Int query_a: Int query_recall: Int recall: Int {'b' * 70}: Int }} type Mutation {{ a: Int }}"
+    )
+    twice = {"name": "a", "type": {"name": "Int"}}
+    root = {"queryType": {"name": "Q"}, "types": [{"kind": "OBJECT", "name": "Q", "fields": [twice, twice]}]}
+
+    names = [each.tool.name for each in imported(sdl).tools]
+    found = import_graphql({"__schema": root}, EVERYTHING, ENDPOINT)
+
+    assert len({*names}) == len(names) == 6
+    assert {"query_a", "query_recall", "mutation_a"} < {*names}
+    assert [each.tool.name for each in found.tools] == ["a"]
+    assert [each.reason for each in found.skipped] == ["the schema has this operation twice"]
+
+
 def test_an_operation_with_an_argument_called_fields_keeps_it() -> None:
     each = tool_of("type Query { a(fields: Int): A } type A { id: ID }", "a")
 
@@ -250,21 +278,7 @@ def test_a_schema_without_the_address_of_its_service_is_refused() -> None:
     assert "--graphql" in refused.value.next
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        {"types": 1, "queryType": 1},
-        {"queryType": {"name": "Q"}, "types": [{"kind": "OBJECT", "name": "Q", "fields": [{"name": "a"}, 1, {}]}]},
-        {
-            "queryType": {"name": "Q"},
-            "types": [
-                {"kind": "OBJECT", "name": "Q", "fields": [{"name": "a } mutation { b", "type": {"name": "Int"}}]},
-                {"kind": "OBJECT", "name": "x } y", "fields": []},
-            ],
-        },
-    ],
-)
+@pytest.mark.parametrize("schema", ODD_SCHEMAS)
 def test_an_introspection_that_is_not_one_gives_no_tools(schema: dict[str, Any]) -> None:
     found = import_graphql({"__schema": schema}, EVERYTHING, ENDPOINT)
 

@@ -58,12 +58,16 @@ def import_graphql(
     skipped: list[Skipped] = []
     tools: list[ImportedTool] = []
     names = _tool_names(schema.operations)
+    seen: set[str] = set()
     for operation in schema.operations:
         key = OperationKey(operation.kind, operation.name, operation.name, (operation.kind,), None, None)
         if chosen.refusal(key) is not None:
             skipped.append(Skipped(operation.key, operation.key, NOT_CHOSEN, chosen=False))
             continue
         try:
+            if operation.key in seen:
+                raise UnusablePart(operation.key, "the schema has this operation twice")
+            seen.add(operation.key)
             tools.append(importer.tool(operation, names[operation.key]))
         except UnusablePart as error:
             skipped.append(Skipped(operation.key, error.path, error.reason))
@@ -108,8 +112,6 @@ class _OperationImporter:
         """Return the tool of an operation. Raise UnusablePart if it cannot be one."""
         if not is_name(operation.name) or operation.name.startswith("__"):
             raise UnusablePart(operation.key, "its name is not one that GraphQL accepts")
-        if name in RESERVED:
-            name = f"{operation.kind}_{name}"
         arguments, variables = self._arguments(operation)
         selection = self._selection(operation, arguments)
         fields = self._add_fields(operation, arguments, selection) if selection is not None else ""
@@ -214,14 +216,17 @@ class _OperationImporter:
 
 def _tool_names(operations: list[RootField]) -> dict[str, str]:
     """Return the names of tools, by the keys of their operations. They do not depend on the choice."""
-    shared = Counter(operation.name for operation in operations)
+    plain = {operation.key: operation for operation in operations}
+    shared = Counter(operation.name for operation in plain.values())
     names: dict[str, str] = {}
-    for operation in operations:
-        name = operation.name if shared[operation.name] == 1 else f"{operation.kind}_{operation.name}"
-        if len(name) > MAX_NAME:
-            digest = hashlib.sha256(operation.key.encode()).hexdigest()[:HASH]
+    for key, operation in plain.items():
+        name = operation.name
+        if shared[name] > 1 or name in RESERVED:
+            name = f"{operation.kind}_{name}"
+        if len(name) > MAX_NAME or (name != operation.name and name in shared):
+            digest = hashlib.sha256(key.encode()).hexdigest()[:HASH]
             name = f"{name[: MAX_NAME - HASH - 1]}_{digest}"
-        names[operation.key] = name
+        names[key] = name
     return names
 
 
