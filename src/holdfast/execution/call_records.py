@@ -56,7 +56,7 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @dataclass(slots=True)
-class _Waiting:
+class TenantRecords:
     """The encoded records of a tenant that wait: of calls without a row, and ends of calls that have one."""
 
     whole: list[str] = field(default_factory=list[str])
@@ -68,7 +68,7 @@ class CallRecords(DelayedWriter):
 
     def __init__(self) -> None:
         super().__init__("records of calls", delay=DELAY)
-        self._waiting: defaultdict[Database, _Waiting] = defaultdict(_Waiting)
+        self._waiting: defaultdict[Database, TenantRecords] = defaultdict(TenantRecords)
         self._bytes = 0
         self._dropped: defaultdict[Database, int] = defaultdict(int)
         self._warned = False  # that records are dropped, or cannot be written
