@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from holdfast.cli import sources
+from holdfast.skills.sources.settings import FILE
 from holdfast.skills.sources.sources import MAX_DOCUMENT_BYTES
 from tests.cli.page import Page
 from tests.cli.program import Program
@@ -157,6 +158,38 @@ def test_an_address_is_fetched_from_where_the_command_is_called(served: Program,
 
 
 @pytest.mark.req("MCP-11")
+@pytest.mark.req("SKILL-05")
+def test_what_each_import_changed_is_listed_and_shown(served: Program, word: str, tmp_path: Path) -> None:
+    file = tmp_path / "shop.json"
+    file.write_text(document(word))
+    served("sources", "add", word, str(file), "--every", "5m")
+    file.write_text(document(word, "new", summary="Another"))
+    served("sources", "reload", word, str(file))
+
+    history = json.loads(served("sources", "history", word, "--json").stdout)
+    last = served("sources", "diff", word)
+    first = served("sources", "diff", word, str(history[-1]["revision"]))
+    changed = served("sources", "change", word, "--no-reload", "--json")
+
+    assert [(each["added"], each["changed"]) for each in history] == [(1, 1), (1, 0)]
+    assert f"changed get_{word}: description" in last.stdout
+    assert '-  "description": "One",' in last.stdout
+    assert '+  "description": "Another",' in last.stdout
+    assert first.stdout.startswith(f"added get_{word}\n")
+    assert json.loads(changed.stdout)["source"]["reload_seconds"] == 0
+
+
+@pytest.mark.req("SKILL-05")
+def test_files_of_the_server_are_named_only_where_it_has_a_folder_for_them(served: Program, word: str) -> None:
+    refused = served("sources", "add", word, "file:shop.yaml")
+    outside = served("sources", "add", word, "file:../shop.yaml")
+    both = served("sources", "add", word, "file:shop.yaml", "--every", "1m", "--no-reload")
+
+    assert "sources.folder" in refused.stderr
+    assert "not a name in the folder" in outside.stderr
+    assert "exclude each other" in both.stderr
+
+
 def test_a_source_needs_a_document_or_the_address_of_a_service(served: Program, word: str) -> None:
     done = served("sources", "add", word, "--json")
     away = served("sources", "add", word, "--rpc", "http://127.0.0.1:9/rpc", "--json")
@@ -209,12 +242,12 @@ def test_a_source_whose_tools_skills_work_with_is_removed_by_force_alone(
 
 
 def test_what_the_command_knows_of_documents_is_so() -> None:
-    assert sources.MAX_BYTES == MAX_DOCUMENT_BYTES
+    assert (sources.MAX_BYTES, sources.FILE) == (MAX_DOCUMENT_BYTES, FILE)
 
 
 @pytest.mark.req("EXEC-01", "EXEC-04")
 def test_every_example_of_the_pages_works(neighbour: Program, tmp_path: Path) -> None:
-    for name, languages in (("sources.md", ["sh", "python", "sh"]), ("secrets.md", ["sh"])):
+    for name, languages in (("sources.md", ["sh", "python", "sh", "sh"]), ("secrets.md", ["sh"])):
         folder = tmp_path / name
         folder.mkdir()
         page = Page(name, neighbour, folder)

@@ -38,6 +38,7 @@ SYSTEM_TABLES = {
     "public.tool_executions": "finds the tenants who have calls of tools to settle or to delete",
     "public.mcp_session": "finds the tenants who have sessions of MCP clients to end",
     "public.skill_t": "finds the tenants who have skills to index",
+    "public.source_check": "finds the tenants who have sources to check, and the files that are watched",
     "public.tool_t": "finds the tenants who have tools to index",
     "public.relay_lease": "shares the relay to Kafka among processes",
     "public.memory": "finds the tenants who have memories to delete or to embed; counts them for metrics",

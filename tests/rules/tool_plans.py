@@ -40,9 +40,18 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/secrets.sql": Plan("secret_pkey"),
     "execution/sql/still_wanted.sql": Plan("tool_executions_pkey", ([ID],)),
     "execution/sql/withdraw_call.sql": Plan("tool_executions_pkey", (ID, NOON)),
-    "skills/sources/sql/changed_tools.sql": Plan("registry_change_", (7,)),
-    "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
     "skills/sources/sql/selectable_types.sql": Plan("tool_source_host_id_name_key", ("shop", b"")),
+    "skills/sources/sql/ask_for_check.sql": Plan("source_check_pkey", ("source-7",)),
+    "skills/sources/sql/changed_tools.sql": Plan("registry_change_", (7, 9)),
+    "skills/sources/sql/claim_check.sql": Plan("source_check_pkey", (MINUTE, ID)),
+    "skills/sources/sql/claim_checks.sql": Plan("source_check_due", (MINUTE, True, 10)),
+    "skills/sources/sql/end_check.sql": Plan("source_check_pkey", (ID, NOON, 30.0, 0.5, {}, None, 0)),
+    "skills/sources/sql/forget_imports.sql": Plan("source_import_pkey", (ID, 100, MINUTE)),
+    "skills/sources/sql/imported_tools.sql": Plan("registry_change_", (7, 9)),
+    "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
+    "skills/sources/sql/record_import.sql": Plan("registry_pkey", (ID, 7, "1", 1, 1, 1, 1, "ann")),
+    "skills/sources/sql/source_import.sql": Plan("source_import_pkey", ("source-7", None)),
+    "skills/sources/sql/source_imports.sql": Plan("source_import_pkey", ("source-7", 5)),
     "skills/sources/sql/source.sql": Plan("tool_source_host_id_name_key", ("shop",)),
     "skills/sources/sql/source_tools.sql": Plan("tool_by_operation", (ID,)),
     "skills/sources/sql/sources.sql": Plan("tool_source_"),
@@ -77,6 +86,9 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "execution/sql/tenants_with_old_executions.sql": Plan(
         "execution_finished_alone", (timedelta(days=30),), ("tenant",)
     ),
+    "skills/sources/sql/due_checks.sql": Plan("source_check_due", (2.0, True)),
+    "skills/sources/sql/resume_checks.sql": Cold("once when an engine starts"),
+    "skills/sources/sql/watched_files.sql": Plan("source_check_of_file"),
     "skills/sql/unindexed_registries.sql": Plan("tool_by_model", (True, ["m"]), whole=("tenant",)),
     "skills/sql/wanted_registry_models.sql": Plan("", whole=("memory_model",)),
 }
@@ -85,6 +97,11 @@ ROWS = """
 insert into registry (host_id, revision) select id, 7 from tenant;
 insert into tool_source (host_id, name, kind) select id, 'source-' || n, 'openapi' from busy, generate_series(1, 50) n;
 insert into selectable_types (host_id, source_id, hash, types) select host_id, source_id, 'h', '{}' from tool_source;
+insert into source_check (host_id, source_id, due_at, file)
+  select host_id, source_id, holdfast.now() + interval '1 h', case when right(name, 2) = '-7' then 'shop.yaml' end
+  from tool_source;
+insert into source_import (host_id, source_id, revision, since, label, added, changed, removed, deactivated, update_user)
+  select host_id, source_id, n, n - 1, '1', 1, 0, 0, 0, '' from tool_source, generate_series(1, 20) n;
 insert into skill_t (host_id, name, description, content_markdown, terms, embedded, active)
   select id, 'skill ' || n, 'about it', 'do it', case when n > 1 then '{1,2}'::bigint[] end,
     case when n > 3 then 'm' end, n % 10 > 0

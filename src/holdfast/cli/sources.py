@@ -305,7 +305,7 @@ async def diff(
         found = await api.call("get_source_import", name=name, revision=revision)
     invocation.output.record(found)
     if not invocation.json:
-        write(sys.stdout, printable("\n".join(format_differences(found))) + "\n")
+        write(sys.stdout, printable("\n".join(format_differences(found))))
 
 
 @command(app)

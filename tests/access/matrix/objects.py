@@ -394,7 +394,7 @@ async def source(at: Place) -> Fields:
     return {"name": name, "document": document(f"/{name}"), "sign": name}
 
 
-@kind(name=word, revision=fixed("1"))
+@kind(name=word, revision=lambda: str(10**9 + next(_numbers)))
 async def source_import(at: Place) -> Fields:
     """The import of a source."""
     made = await source.make(at)
