@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from http import HTTPStatus
 from time import monotonic
 from typing import Any, cast
@@ -33,7 +34,7 @@ SERVER_ERROR = 500
 Session = ModernSession | LegacySession
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Upstream:
     """A server, and for whom it is called. `headers` contain secrets, `user` is "" for sessions that users share."""
 
@@ -44,7 +45,7 @@ class Upstream:
     sampling: bool = False
     user: str = ""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Identifies the server, with the credentials by which it is called."""
         known = [self.tenant, self.source, self.url, sorted(self.headers.items()), self.sampling]
