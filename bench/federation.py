@@ -114,13 +114,16 @@ def table(found: Measuring, plan: Plan) -> Table:
             shown = [f"{row['rate']:.0f}", f"{row['p50_ms']:.2f}", f"{row['p95_ms']:.2f}", f"{row['cpu_us']:.0f}"]
             shown += [f"{row['database_cpu_us']:.0f}", f"{row['resident_mb']:.0f}", f"{row['rate_ratio']:.4f}"]
             shown += [f"{row['p50_ratio']:.1f}x", f"{row['upstream']:.3f}", aims(row) if way in OURS else ""]
+            if not row["rate"]:  # no call got its answer in time, and there is nothing to divide by
+                shown = ["0", *["-"] * (len(shown) - 2), ""]
             cells.append([case.what, str(case.clients), way, *shown, f"{row['errors']:.0f}"])
     notes = [
         f"The aims: at most {AIM:,} µs of CPU for a `tools/call`, with JWT, access and arguments checked, and exactly",
         f"{REQUESTS} request to the server behind. CPU is that of the gateway's processes for one call, without that",
         "server's and without PostgreSQL's, which stands beside it; of a direct call it is its own. Requests are",
         "counted by the server while many calls are made, whatever they are: calls, lists, handshakes. Medians over",
-        f"turns of {plan.turn:.2g} s, {plan.rounds} at most; ratios within a round.",
+        f"turns of {plan.turn:.2g} s, {plan.rounds} at most; ratios within a round. The machine's load average was",
+        f"{found.load:.1f} at the beginning: others that work at the same time make each call take more CPU.",
         f"The others: {', '.join(f'{name} {version}' for name, version in versions().items()) or 'none'}.",
         *(f"Left out: {way}: {why}." for way, why in found.left_out.items()),
     ]

@@ -1,6 +1,7 @@
 """Cases: what many clients ask, the ways that are measured, for how long, and the figures of each way."""
 
 import argparse
+import os
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -65,19 +66,23 @@ def options_of(
 
 
 class Measuring:
-    """Measures one case after the other: `turns` by case and way, and why some ways were left out."""
+    """Measures one case after the other: `turns` by case and way, and why some ways were left out.
 
-    def __init__(self, plan: Plan, load: Loader) -> None:
+    `load` is the load average of the machine at the beginning.
+    """
+
+    def __init__(self, plan: Plan, loader: Loader) -> None:
         self.plan = plan
+        self.load = os.getloadavg()[0]
         self.turns: dict[Case, Mapping[str, Sequence[Turn]]] = {}
         self.left_out = dict.fromkeys(plan.left_out, "it takes too long to start for so few seconds")
-        self._load = load
+        self._loader = loader
 
     async def add(self, case: Case, asks: Mapping[str, Ask]) -> None:
         """Measure a case; who does not answer rightly even once is left out, and is none of ours."""
         asks = {way: ask for way, ask in asks.items() if await self._is_right(way, ask)}
         if asks:
-            self.turns[case] = await self._load.in_turns(
+            self.turns[case] = await self._loader.in_turns(
                 asks, clients=case.clients, rounds=self.plan.rounds, seconds=self.plan.turn
             )
 
@@ -92,7 +97,7 @@ class Measuring:
         return found
 
     async def _is_right(self, way: str, ask: Ask) -> bool:
-        turn = await self._load.put(ask, clients=1, seconds=0)
+        turn = await self._loader.put(ask, clients=1, seconds=0)
         if turn.wrong:
             assert way in PEERS, f"{way} answered: {turn.said}"
             self.left_out[way] = f"it answered {turn.said!r:.200}"
