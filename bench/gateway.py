@@ -10,116 +10,43 @@ servers ask for no token; ContextForge has SQLite and its own JWT, and neither l
 `--profile` measures nothing: it prints what our functions take while 32 clients call.
 """
 
-import argparse
 import asyncio
 import json
-import signal
-import statistics
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvloop
-from measure import Table, arguments, scratch
+from measure import Table, scratch
 from measure.helpers import helper
+from parts.cases import Case, Measuring, Plan, figures_of, options_of
 from parts.fronts import (
     CONTEXTFORGE,
     FASTMCP,
-    PEERS,
     SDK,
+    TOOL,
     direct,
     document,
     forge_call,
-    is_installed,
-    peer,
     rpc_call,
     tool_call,
     tool_list,
     versions,
 )
-from parts.loading import Ask, Front, Loader, Tree, Turn, loader, port_of
-from parts.profiling import report
+from parts.loading import Ask, Front, Tree, loader, port_of
+from parts.profiling import report, sample
 from parts.standing import Issuer, administered, ours
 
 DIRECT, MCP, RPC = "direct REST", "Holdfast, /mcp", "Holdfast, /rpc"
 WAYS = (DIRECT, MCP, RPC, FASTMCP, SDK, CONTEXTFORGE)
 OURS: Mapping[str, Callable[[Front], Ask]] = {MCP: tool_call, RPC: rpc_call}
 CALL, LIST, BATCH = "tools/call", "tools/list", "JSON-RPC batch"
-CLIENTS = (1, 32, 256)
 TOOLS, FEW_TOOLS = 1000, 20
 CALLS = 50  # in a batch
-ROUNDS = 3
-LITTLE = 20  # seconds: with less there are few tools, few clients, and nothing that takes long to start
+OTHERS = 5  # turns of a round that are no calls
 AIM = 500  # µs of CPU for a call
 PACKAGES = ("holdfast", "uvicorn", "uvloop", "httptools", "msgspec", "joserfc", "jsonschema-rs", "aiohttp")
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What is asked, by how many clients."""
-
-    what: str
-    clients: int
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be measured, and for how long."""
-
-    ways: Sequence[str]
-    clients: Sequence[int]
-    tools: int
-    rounds: int
-    turn: float  # seconds
-    left_out: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, seconds: float, clients: Sequence[int], words: Sequence[str]) -> "Plan":
-        """A plan that fits into so many seconds."""
-        ways = [way for way in WAYS if way == DIRECT or any(word.lower() in way.lower() for word in words)]
-        if seconds < LITTLE:
-            quick = [way for way in ways if way != CONTEXTFORGE]
-            left_out = [way for way in ways if way == CONTEXTFORGE]
-            return cls(quick, (1, 8), FEW_TOOLS, 1, seconds / 10, left_out)
-        turns = ROUNDS * (len(ways) * len(clients) + 5)
-        return cls(ways, clients, TOOLS, ROUNDS, seconds / turns)
-
-
-class Measuring:
-    """Measures one case after the other: `turns` by case and way, and why some ways were left out."""
-
-    def __init__(self, plan: Plan, load: Loader) -> None:
-        self._plan = plan
-        self._load = load
-        self.turns: dict[Case, Mapping[str, Sequence[Turn]]] = {}
-        self.left_out = dict.fromkeys(plan.left_out, "it takes too long to start for so few seconds")
-
-    async def add(self, case: Case, asks: Mapping[str, Ask]) -> None:
-        """Measure a case; who does not answer rightly even once is left out, and is none of ours."""
-        asks = {way: ask for way, ask in asks.items() if await self._is_right(way, ask)}
-        if asks:
-            self.turns[case] = await self._load.in_turns(
-                asks, clients=case.clients, rounds=self._plan.rounds, seconds=self._plan.turn
-            )
-
-    async def others(self, stack: AsyncExitStack, document: Path, *, least: int = 1) -> dict[str, Front]:
-        """The peers that are installed and have room for so many tools, with those of a document."""
-        found: dict[str, Front] = {}
-        for way in (way for way in PEERS if way in self._plan.ways):
-            if not is_installed(way):
-                self.left_out[way] = "not installed here; `make bench` installs it"
-            elif least == 1 or way != CONTEXTFORGE:  # which is given one tool
-                found[way] = await stack.enter_async_context(peer(way, document))
-        return found
-
-    async def _is_right(self, way: str, ask: Ask) -> bool:
-        turn = await self._load.put(ask, clients=1, seconds=0)
-        if turn.wrong:
-            assert way in PEERS, f"{way} answered: {turn.said}"
-            self.left_out[way] = f"it answered {turn.said!r:.200}"
-        return not turn.wrong
 
 
 async def measure(plan: Plan, folder: Path) -> Measuring:
@@ -127,14 +54,15 @@ async def measure(plan: Plan, folder: Path) -> Measuring:
     async with AsyncExitStack() as stack:
         shop = await stack.enter_async_context(helper("shop"))
         port, _ = await port_of(shop)
-        small, large = written(folder, port, 1), written(folder, port, plan.tools)
+        tools = tools_of(plan)
+        small, large = written(folder, port, 1), written(folder, port, tools)
         measuring = Measuring(plan, await stack.enter_async_context(loader()))
         issuer = await stack.enter_async_context(Issuer().open())
         calls = {DIRECT: direct(Front(port, Tree(shop.pid)))}
         lists: dict[str, Ask] = {}
-        last = f"get_things{plan.tools - 1:03}_by_id"
+        last = f"get_things{tools - 1:03}_by_id"
         if not OURS.keys().isdisjoint(plan.ways):
-            front = await stack.enter_async_context(ours(folder / "data", large, issuer))
+            front = await stack.enter_async_context(ours(folder / "data", [source_of(large)], issuer, tools=[TOOL]))
             calls |= {way: make(front) for way, make in OURS.items() if way in plan.ways}
             if RPC in calls:
                 batches = {f"{RPC}, {CALLS} in a batch": rpc_call(front, CALLS), f"{RPC}, one by one": rpc_call(front)}
@@ -142,14 +70,24 @@ async def measure(plan: Plan, folder: Path) -> Measuring:
             if MCP in calls:
                 lists[MCP] = tool_list(administered(front, issuer), last)
         async with AsyncExitStack() as theirs:
-            for way, other in (await measuring.others(theirs, small)).items():
+            for way, other in (await measuring.others(theirs, small, (FASTMCP, SDK, CONTEXTFORGE))).items():
                 calls[way] = forge_call(other) if way == CONTEXTFORGE else tool_call(other)
             for clients in plan.clients:
                 await measuring.add(Case(CALL, clients), calls)
-        others = await measuring.others(stack, large, least=plan.tools)
+        others = await measuring.others(stack, large, (FASTMCP, SDK))  # ContextForge is given one tool
         lists |= {way: tool_list(other, last) for way, other in others.items()}
         await measuring.add(Case(LIST, 1), lists)
     return measuring
+
+
+def tools_of(plan: Plan) -> int:
+    """How many tools there are."""
+    return FEW_TOOLS if plan.is_short else TOOLS
+
+
+def source_of(file: Path) -> Mapping[str, Any]:
+    """The source of a document, with all its operations."""
+    return {"name": "shop", "document": file.read_text(), "choice": {"everything": True}}
 
 
 def written(folder: Path, port: int, tools: int) -> Path:
@@ -179,7 +117,7 @@ def table(found: Measuring, plan: Plan) -> Table:
         f"The aim: at most {AIM} µs of CPU for a `tools/call`, with JWT, access and arguments checked. CPU is that of",
         "the server's processes for one call, without the back end's and without PostgreSQL's, which stands beside it;",
         f"of direct REST it is the back end's own. Medians over turns of {plan.turn:.2g} s, {plan.rounds} at most;",
-        f"ratios within a round. `tools/list` is of {plan.tools:,} tools; ours has them in all cases, others have one.",
+        f"ratios within a round. `tools/list` is of {tools_of(plan):,} tools; ours always has them, others have one.",
         f"A batch has {CALLS} calls: `per s` and CPU are of a call, p50 and p99 of the whole batch.",
         f"The others: {', '.join(f'{name} {version}' for name, version in versions().items()) or 'none'}.",
         *(f"Left out: {way}: {why}." for way, why in found.left_out.items()),
@@ -188,51 +126,21 @@ def table(found: Measuring, plan: Plan) -> Table:
     return Table("gateway", title, cells, figures, notes, PACKAGES)
 
 
-def figures_of(turns: Sequence[Turn], bases: Sequence[Turn] | None) -> dict[str, float]:
-    """What is told of one way in one case."""
-
-    def median(of: Callable[[Turn], float]) -> float:
-        return statistics.median(map(of, turns))
-
-    row = {
-        "rate": median(lambda turn: turn.rate),
-        "p50_ms": 1e3 * median(lambda turn: turn.p50),
-        "p99_ms": 1e3 * median(lambda turn: turn.p99),
-        "cpu_us": 1e6 * median(lambda turn: turn.cpu),
-        "database_cpu_us": 1e6 * median(lambda turn: turn.database),
-        "resident_mb": turns[-1].resident / 1e6,
-        "errors": sum(turn.wrong for turn in turns),
-    }
-    if bases:
-        pairs = [*zip(turns, bases, strict=False)]  # who is slow has fewer rounds
-        row["rate_ratio"] = statistics.median(turn.rate / base.rate for turn, base in pairs)
-        row["p50_ratio"] = statistics.median(turn.p50 / base.p50 for turn, base in pairs)
-    return row
-
-
 async def profile(folder: Path, seconds: float, way: str) -> None:
     """Print what our functions take while 32 clients call."""
     samples = folder / "samples"
     async with helper("shop") as shop, loader() as load, Issuer().open() as issuer:
         port, _ = await port_of(shop)
-        async with ours(folder / "data", written(folder, port, 1), issuer, samples) as front:
-            ask = OURS[way](front)
-            await load.put(ask, clients=1, seconds=1)
-            front.process.send(signal.SIGUSR2)
-            turn = await load.put(ask, clients=32, seconds=seconds)
-    assert not turn.wrong, turn.said
-    print(f"{way}: {turn.calls} calls, {1e6 * turn.cpu:.0f} µs of CPU each")
-    print(report(samples, turn.cpu))
+        source = source_of(written(folder, port, 1))
+        async with ours(folder / "data", [source], issuer, tools=[TOOL], samples=samples) as front:
+            turn = await sample(load, OURS[way](front), seconds)
+    print(report(way, samples, turn))
 
 
 def main() -> None:
     """Measure, print, keep."""
-    own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--clients", default=",".join(map(str, CLIENTS)))
-    own.add_argument("--only", default="")
-    (asked, sys.argv[1:]) = own.parse_known_args()
-    options = arguments(str(__doc__), seconds=150, flags={"--profile": "print what our functions take, and no more"})
-    plan = Plan.of(options.seconds, [int(each) for each in asked.clients.split(",")], asked.only.split(","))
+    options, ways, clients = options_of(str(__doc__), WAYS, seconds=150, base=DIRECT)
+    plan = Plan.of(options.seconds, ways, clients, others=OTHERS)
     with scratch() as folder, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if options.profile:
             way = next((way for way in OURS if way in plan.ways), MCP)

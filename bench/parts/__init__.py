@@ -2,7 +2,8 @@
 
 bench/log.py: publishing, delivering, consuming, relaying. bench/memory.py: remembering and searching, with the memories
 that they take (banks) and where these lie (storing). bench/skills.py: disclosing, with the skills it takes (shelves).
-bench/gateway.py: loading servers, ours (standing) and others' (fronts), and what our functions take (profiling).
+bench/gateway.py and bench/federation.py: cases, loading servers, ours (standing) and others' (fronts) in front of a
+back end or of MCP servers (upstreams), and what our functions take (profiling).
 """
 
 from dataclasses import dataclass, field

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,16 @@ from parts.loading import Ask, Front, Tree, port_of
 TOOL, CUSTOMER = "get_customers_by_id", 42
 CITY = "Cologne"  # of the customer: every right answer has it
 FASTMCP, SDK, CONTEXTFORGE = "FastMCP, from OpenAPI", "the SDK's server, httpx2", "ContextForge, a REST tool"
-PEERS = {FASTMCP: ("gateway", "fastmcp"), SDK: ("gateway", "sdk"), CONTEXTFORGE: ("contextforge", "contextforge")}
+PROXY, FEDERATED = "FastMCP, create_proxy", "ContextForge, federated"
+SDK_SERVER = "the SDK's server"
+PEERS = {
+    FASTMCP: ("gateway", "fastmcp"),
+    SDK: ("gateway", "sdk"),
+    CONTEXTFORGE: ("contextforge", "contextforge"),
+    PROXY: ("gateway", "proxy"),
+    FEDERATED: ("contextforge", "federated"),
+    SDK_SERVER: ("gateway", "local"),
+}
 PACKAGES = ("fastmcp", "mcp", "httpx2", "mcp-contextforge-gateway")
 ACCEPT = "application/json, text/event-stream"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -76,15 +85,26 @@ def modern(front: Front, method: str, params: Mapping[str, Any]) -> bytes:
     return http(front, "POST /mcp", headers, body)
 
 
-def legacy(front: Front, method: str, params: Mapping[str, Any]) -> bytes:
-    """A request of the era before, to a server that wants no session."""
+def legacy(
+    front: Front, method: str, params: Mapping[str, Any], *, path: str = "/mcp", session: str | None = None
+) -> bytes:
+    """A request of the era before."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return http(front, "POST /mcp/", {"Accept": ACCEPT, "MCP-Protocol-Version": LEGACY}, body)
+    headers = {"Accept": ACCEPT, "MCP-Protocol-Version": LEGACY}
+    if session is not None:
+        headers["Mcp-Session-Id"] = session
+    return http(front, f"POST {path}", headers, body)
 
 
-def tool_call(front: Front) -> Ask:
+def tool_call(front: Front, tool: str = TOOL) -> Ask:
     """`tools/call` of the customer."""
-    return Ask(front, modern(front, "tools/call", {"name": TOOL, "arguments": {"id": CUSTOMER}}), CITY)
+    return Ask(front, modern(front, "tools/call", {"name": tool, "arguments": {"id": CUSTOMER}}), CITY)
+
+
+def legacy_call(front: Front, session: str | None = None) -> Ask:
+    """The same in the era before."""
+    params = {"name": TOOL, "arguments": {"id": CUSTOMER}}
+    return Ask(front, legacy(front, "tools/call", params, session=session), CITY)
 
 
 def tool_list(front: Front, last: str) -> Ask:
@@ -92,10 +112,13 @@ def tool_list(front: Front, last: str) -> Ask:
     return Ask(front, modern(front, "tools/list", {}), f'"{last}"')
 
 
-def forge_call(front: Front) -> Ask:
-    """`tools/call` of ContextForge, which shows tools by names of its own, and knows no newer era."""
-    params = {"name": TOOL.replace("_", "-"), "arguments": {"id": CUSTOMER}}
-    return Ask(front, legacy(front, "tools/call", params), CITY)
+def forge_call(front: Front, tool: str = TOOL, *, session: str | None = None) -> Ask:
+    """`tools/call` of ContextForge, which shows tools by names of its own, and knows no newer era.
+
+    It keeps its sessions with upstream servers for as long as its caller names the same session.
+    """
+    params = {"name": tool.replace("_", "-"), "arguments": {"id": CUSTOMER}}
+    return Ask(front, legacy(front, "tools/call", params, path="/mcp/", session=session), CITY)
 
 
 def rpc_call(front: Front, calls: int = 1) -> Ask:
@@ -116,12 +139,16 @@ def versions() -> dict[str, str]:
     return {name: version for name, version in reversed(found) if name in PACKAGES}
 
 
+def peer_process(way: str, document: Path) -> AbstractAsyncContextManager[Helper]:
+    """The process of a peer's server."""
+    environment, program = PEERS[way]
+    return helper("gatekeeper", program, str(document), python=ENVIRONMENTS / environment / "bin" / "python")
+
+
 @asynccontextmanager
 async def peer(way: str, document: Path) -> AsyncGenerator[Front]:
-    """A peer's server with the tools of a document; it sleeps when it is not asked."""
-    environment, program = PEERS[way]
-    python = ENVIRONMENTS / environment / "bin" / "python"
-    async with helper("gatekeeper", program, str(document), python=python) as process:
+    """A peer's server in front of what a document describes; it sleeps when it is not asked."""
+    async with peer_process(way, document) as process:
         port, token = await port_of(process)
         process.pause()
         yield Front(port, Tree(process.pid), token, awake=lambda: _awake(process))

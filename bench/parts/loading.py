@@ -3,9 +3,10 @@
 import asyncio
 import json
 import signal
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 from measure.flows import Measured
@@ -54,27 +55,36 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request to a server, how many calls it stands for, and what its answer contains for each of them."""
+    """A request to a server, how many calls it stands for, and what its answer contains for each of them.
+
+    `upstream` tells how many requests have come to the server behind it.
+    """
 
     front: Front
     request: bytes
     expect: str
     calls: int = 1
+    upstream: Callable[[], Awaitable[int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What came of a load: right answers and wrong ones; CPU is of one call. Times in seconds, `resident` in bytes."""
+    """What came of a load: right answers and wrong ones. CPU and requests to the upstream are of one call.
+
+    Times in seconds, `resident` in bytes.
+    """
 
     calls: int
     wrong: int
     said: str
     seconds: float
     p50: float
+    p95: float
     p99: float
     cpu: float
     database: float
     resident: int
+    upstream: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -96,14 +106,17 @@ class Loader:
             self._process.ask(json.dumps({**load, "clients": clients, "seconds": seconds}))
             said = await self._process.answer()
             assert said == "open", said
+            upstream = await _requests(ask)
             cpu, database = front.process.cpu(), _cpu(front.database)
             self._process.ask("begin")
             told = json.loads(await self._process.answer())
             cpu, database = front.process.cpu() - cpu, _cpu(front.database) - database
             resident = front.process.resident()
+            upstream = await _requests(ask) - upstream
         calls = told.pop("calls") * ask.calls
         each = max(1, calls)
-        return Turn(calls, cpu=cpu / each, database=database / each, resident=resident, **told)
+        shares = {"cpu": cpu / each, "database": database / each, "upstream": upstream / each}
+        return Turn(calls, resident=resident, **shares, **told)
 
     async def in_turns(
         self, asks: Mapping[str, Ask], *, clients: int, rounds: int, seconds: float
@@ -135,9 +148,22 @@ def _cpu(measured: Measured | None) -> float:
     return 0.0 if measured is None else measured.cpu()
 
 
+async def _requests(ask: Ask) -> int:
+    return 0 if ask.upstream is None else await ask.upstream()
+
+
 async def port_of(process: Helper) -> tuple[int, str | None]:
     """Where a program listens, and the token that it wants."""
+    said = await _state_of(process)
+    return (said, None) if isinstance(said, int) else (said["port"], said["token"])
+
+
+async def requests_of(process: Helper) -> int:
+    """How many requests have come to a program."""
+    return (await _state_of(process))["requests"]
+
+
+async def _state_of(process: Helper) -> Any:
     process.ask("where")
     async with asyncio.timeout(60):
-        said = json.loads(await process.answer())
-    return (said, None) if isinstance(said, int) else (said["port"], said["token"])
+        return json.loads(await process.answer())

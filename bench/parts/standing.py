@@ -8,10 +8,11 @@ import sys
 import time
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -22,7 +23,6 @@ from measure.rounds import Server
 
 from holdfast.postgres.folder import DataFolder
 from holdfast.server.server_file import ServerFile
-from parts.fronts import TOOL
 from parts.loading import Front, Tree
 
 AGENT, AUDIENCE = "support", "bench"
@@ -68,8 +68,16 @@ class Issuer:
 
 
 @asynccontextmanager
-async def ours(data: Path, document: Path, issuer: Issuer, samples: Path | None = None) -> AsyncGenerator[Front]:
-    """A server that has the tools of a document, one of them permitted to the agent of the token that it is shown.
+async def ours(
+    data: Path,
+    sources: Sequence[Mapping[str, Any]],
+    issuer: Issuer,
+    *,
+    tools: Sequence[str],
+    secrets: Mapping[str, str] = MappingProxyType({}),
+    samples: Path | None = None,
+) -> AsyncGenerator[Front]:
+    """A server with sources and secrets; these tools are permitted to the agent of the token that it is shown.
 
     `samples` is where it says what it was at since SIGUSR2, when it has ended.
     """
@@ -91,7 +99,7 @@ async def ours(data: Path, document: Path, issuer: Issuer, samples: Path | None 
             said = await process.stdout.readline()
         assert said, "holdfast up ended before it was ready"
         url: str = json.loads(said)["url"]
-        await _equip(url, data, document)
+        await _equip(url, data, sources, tools, secrets)
         database = Server(DataFolder(data).cluster)
         token = issuer.token(agent=AGENT, scope="holdfast:read holdfast:write")
         yield Front(int(url.rpartition(":")[2]), Tree(process.pid), token, database)
@@ -105,17 +113,19 @@ def administered(front: Front, issuer: Issuer) -> Front:
     return replace(front, token=issuer.token(scope="holdfast:read holdfast:write holdfast:admin"))
 
 
-async def _equip(url: str, data: Path, document: Path) -> None:
+async def _equip(
+    url: str, data: Path, sources: Sequence[Mapping[str, Any]], tools: Sequence[str], secrets: Mapping[str, str]
+) -> None:
     file = ServerFile.read(data)
     assert file is not None
-    source = {"name": "shop", "document": document.read_text(), "choice": {"everything": True}}
     permissions = {"permissions": {"default": "none", "agents": {AGENT: "execute"}}}
     headers = {"Authorization": f"Bearer {file.token}"}
     async with aiohttp.ClientSession(url, headers=headers) as session:
         for method, path, body in (
-            ("POST", "/api/sources", source),
+            *(("PUT", f"/api/secrets/{name}", {"value": value}) for name, value in secrets.items()),
+            *(("POST", "/api/sources", source) for source in sources),
             ("PUT", f"/api/agents/{AGENT}", {"instructions": "Help."}),
-            ("PUT", f"/api/tools/{TOOL}/permissions", permissions),
+            *(("PUT", f"/api/tools/{tool}/permissions", permissions) for tool in tools),
         ):
             async with session.request(method, path, json=body) as answer:
                 assert answer.ok, await answer.text()

@@ -11,14 +11,17 @@ import sys
 from typing import cast
 
 import uvloop
+from customer import ANSWER
 
-ANSWER = b'{"id": 42, "name": "Ann", "city": "Cologne", "orders": [{"id": 7, "total": 19.5}, {"id": 8, "total": 7.25}]}'
-RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
+    len(ANSWER),
+    ANSWER.encode(),
+)
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 class Shop(asyncio.Protocol):
-    """Answers whatever comes."""
+    """Answers whatever comes, in the order in which it comes."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -31,8 +34,12 @@ class Shop(asyncio.Protocol):
             whole = end + 4 + (int(length[1]) if length else 0)
             if len(self._data) < whole:
                 return
-            self._data = self._data[whole:]
-            self._transport.write(RESPONSE)
+            head, body, self._data = self._data[:end], self._data[end + 4 : whole], self._data[whole:]
+            self._transport.write(self.answer(head, body))
+
+    def answer(self, head: bytes, body: bytes) -> bytes:
+        """Return the response to a request."""
+        return RESPONSE
 
 
 async def main() -> None:

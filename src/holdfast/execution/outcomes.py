@@ -47,6 +47,8 @@ Status = Literal["done", "failed", "unknown"]
 
 log = logging.getLogger(__name__)
 
+_CONTAINERS = (dict, list, tuple)  # a tuple of types is checked three times as fast as their union
+_BYTES = (bytes, bytearray, memoryview)
 _SECRET = re.compile(
     r"(\w{1,40}://)[^\s/@]+(?=@)"  # the credentials in a URL
     r"|([\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|authorization)[\"']?\s*[:=]\s*[\"']?(?:bearer\s|basic\s)?)[^\s\"',;&]+"
@@ -280,12 +282,12 @@ def weight_of(value: Any, most: int) -> int:
         each = waiting.pop()
         if isinstance(each, str):
             weight += len(each)
-        elif isinstance(each, dict | list | tuple):
-            items = cast(Collection[Any], each.values() if isinstance(each, dict) else each)
+        elif isinstance(each, _CONTAINERS):
+            items = cast("Collection[Any]", each.values() if isinstance(each, dict) else each)
             weight += ITEM * len(items)
             if weight <= most:
                 waiting.extend(items)
-        elif isinstance(each, bytes | bytearray | memoryview):
+        elif isinstance(each, _BYTES):
             raise InvalidInput("its result contains bytes, which are not JSON", next="Return text.")
     return weight
 

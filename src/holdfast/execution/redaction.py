@@ -25,6 +25,7 @@ WINDOW = 262_144  # characters that are decoded at a time
 STRETCH = 40  # maximum number of characters that encodings make of one
 
 # Each alternative is one encoded character (percent, backslash, HTML), or a line break within base64, which is dropped.
+# All begin with a literal character, and look behind after it: `re` then skips other text quickly.
 _ESCAPE = re.compile(
     r"(%[cCdD][0-9a-fA-F]%[89abAB][0-9a-fA-F]"
     r"|%[eE][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){2}"
@@ -33,7 +34,8 @@ _ESCAPE = re.compile(
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\U[0-9a-fA-F]{8}|\\x[0-9a-fA-F]{2}|\\[^ux\n]"
     r"|&(?:#[xX][0-9a-fA-F]{1,8}|#[0-9]{1,10}|[A-Za-z][A-Za-z0-9]{1,31});?"
-    r"|(?<=[A-Za-z0-9+/_-]{60})\r?\n(?=[A-Za-z0-9+/_-]))"
+    r"|\n(?<=[A-Za-z0-9+/_-]{60}\n)(?=[A-Za-z0-9+/_-])"
+    r"|\r\n(?<=[A-Za-z0-9+/_-]{60}\r\n)(?=[A-Za-z0-9+/_-]))"
 )
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}")
@@ -166,7 +168,7 @@ def _forms(secret: str) -> Iterator[str]:
         if " " in part.strip():
             yield part.strip().replace(" ", "+")  # as in forms
         seen = part
-        for _ in range(DEPTH + 1):  # if the secret itself has escapes, they are decoded with the text's
+        for _ in range(DEPTH + 1 if _has_escapes(part) else 0):  # they are decoded with those of the text
             seen = DecodedView(seen).text
             if len(seen) >= LEAST_DECODED:
                 yield seen

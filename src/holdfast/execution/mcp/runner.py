@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -77,8 +77,11 @@ class McpBackends:
     async def request(self, backend: Backend, method: str, params: Mapping[str, Any], run: Run) -> Mapping[str, Any]:
         """Send a request other than a call of a tool, and return its result. Questions go to the run's client."""
         upstream, redaction = await self.upstream(backend, user=user_of(run))
-        owner = _owner(upstream, run, method, params)
-        exchange = self.servers.resume(run.client.waiting, owner)
+
+        def owner() -> str:
+            return owner_of(upstream, run, method, params)
+
+        exchange = self.servers.resume(run.client.waiting, owner()) if run.client.waiting else None
         if exchange is None:
             exchange = self.servers.begin(upstream, method, params, client=run.client)
         return redaction.redact(await finish(self.servers, exchange, run, owner))
@@ -101,8 +104,8 @@ class McpRunner:
         try:
             params = {"name": tool.request.mcp.name, "arguments": dict(arguments)}
             exchange = await self._exchange(tool, upstream, params, run)
-            owner = _owner(upstream, run, CALL, params)
-            found = await self._within(timeout, finish(self._servers, exchange, run, owner), tool, upstream)
+            call = finish(self._servers, exchange, run, lambda: owner_of(upstream, run, CALL, params))
+            found = await self._within(timeout, call, tool, upstream)
         except McpError as error:
             return Result(redaction.redact(f"{error.message} (code {error.code})"), failed=True)
         except HoldfastError as error:
@@ -122,7 +125,7 @@ class McpRunner:
     async def _exchange(self, tool: Tool, upstream: Upstream, params: Mapping[str, Any], run: Run) -> Exchange:
         """Return the exchange that waits for this client's answers, or begin one."""
         if run.client.waiting:
-            waiting = self._servers.resume(run.client.waiting, _owner(upstream, run, CALL, params))
+            waiting = self._servers.resume(run.client.waiting, owner_of(upstream, run, CALL, params))
             if waiting is not None:
                 return waiting
             if not tool.idempotent and not await self._servers.speaks_modern(upstream):
@@ -136,12 +139,15 @@ class McpRunner:
         )
 
 
-async def finish(servers: McpServers, exchange: Exchange, run: Run, owner: str) -> Mapping[str, Any]:
-    """Return the result of an exchange. If it waits for its client, keep it until the client comes back."""
+async def finish(servers: McpServers, exchange: Exchange, run: Run, owner: Callable[[], str]) -> Mapping[str, Any]:
+    """Return the result of an exchange. If it waits for its client, keep it until the client comes back.
+
+    `owner` returns what identifies the client and its call. Few calls need it.
+    """
     try:
         return await exchange.result(run.client)
     except InputRequired:
-        run.client.waiting = servers.wait_for_client(exchange, owner)
+        run.client.waiting = servers.wait_for_client(exchange, owner())
         raise
     except BaseException:
         servers.cancel(exchange)
@@ -175,7 +181,7 @@ def result_of(found: Mapping[str, Any], backend: Backend) -> Result:
     return Result(text if failed and text else value, failed=failed, plain=True, mcp=result)
 
 
-def _owner(upstream: Upstream, run: Run, method: str, params: Mapping[str, Any]) -> str:
+def owner_of(upstream: Upstream, run: Run, method: str, params: Mapping[str, Any]) -> str:
     """Return what has to be the same when a client comes back to an exchange."""
     known = [upstream.tenant, upstream.source, run.user, run.agent, method, dict(params)]
     return hashlib.blake2s(render(known)).hexdigest()

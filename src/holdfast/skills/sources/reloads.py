@@ -23,6 +23,7 @@ BRIEFEST = 0.1  # seconds between two looks
 GATHER = 0.05  # seconds between a notification and a look, which also sees what is asked meanwhile
 AT_ONCE = 20  # checks of a process
 AT_ONCE_OF_TENANT = 10  # so that slow documents of one tenant do not delay those of others
+SETTLE = 1.0  # seconds after which a source is checked once more: servers announce changes before they list them
 STAT_EACH = 1.0  # seconds between two looks at the files
 
 ChecksOf = Callable[[TenantId], SourceChecks]
@@ -85,6 +86,8 @@ class SourceReloads(NotifiedJob):
 
     async def _ask(self, tenant: TenantId, name: str) -> None:
         try:
+            await self._checks_of(tenant).ask(name)
+            await asyncio.sleep(SETTLE)
             await self._checks_of(tenant).ask(name)
         except HoldfastError as error:
             log.warning("the source %s is checked at its next time, and not at once: %s", name, error)
