@@ -94,7 +94,8 @@ insert into tool_source (host_id, name, kind) select id, 'source-' || n, 'openap
 insert into source_check (host_id, source_id, due_at, file)
   select host_id, source_id, holdfast.now() + interval '1 h', case when right(name, 2) = '-7' then 'shop.yaml' end
   from tool_source;
-insert into source_import (host_id, source_id, revision, since, label, added, changed, removed, deactivated, update_user)
+insert into source_import (
+    host_id, source_id, revision, since, label, added, changed, removed, deactivated, update_user)
   select host_id, source_id, n, n - 1, '1', 1, 0, 0, 0, '' from tool_source, generate_series(1, 20) n;
 insert into skill_t (host_id, name, description, content_markdown, terms, embedded, active)
   select id, 'skill ' || n, 'about it', 'do it', case when n > 1 then '{1,2}'::bigint[] end,

@@ -1,5 +1,6 @@
 """MCP servers as sources: their tools, prompts and resources through the gateway."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -83,3 +84,26 @@ async def test_a_server_may_ask_the_models_of_clients_only_if_its_source_allows_
 
     assert refused.json()["error"]["code"] == -32021
     assert asked.json()["result"]["resultType"] == "input_required"
+
+
+@pytest.mark.req("SKILL-05")
+async def test_a_source_has_the_new_tools_of_its_server_soon_after_it_is_asked_for_a_check(
+    site: Site, url: str, upstream: Site
+) -> None:
+    engine = await own(site)
+    await engine.sources.add("first", kind="mcp", url=url, reload_seconds=3600)
+    theirs = await own(upstream)
+
+    await theirs.tools.activate("test_simple_text", False)
+    async with asyncio.timeout(10):
+        while b'"test_simple_text"' in (await ask(upstream, "tools/list")).body:  # noqa: ASYNC110 - the list tells
+            await asyncio.sleep(0.05)
+    await engine.source_checks.ask("first")
+    async with asyncio.timeout(10):
+        while (await engine.sources.get("first")).source.version == 1:  # noqa: ASYNC110 - the row tells
+            await asyncio.sleep(0.05)
+    listed = {tool["name"] for tool in (await ask(site, "tools/list")).json()["result"]["tools"]}
+    error = (await engine.sources.get("first")).source.error
+
+    assert "first_test_simple_text" not in listed
+    assert ("first_test_image_content" in listed, error) == (True, "")
