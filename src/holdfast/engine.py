@@ -134,6 +134,7 @@ class Engine:
         self.secrets = self._execution.secrets
         self.executor = self._execution.executor
         self.executions = self._execution.executions
+        self.scripts = self._execution.scripts
         self.mcp = self._execution.mcp
 
         self._agents = shared.agents.of(

@@ -24,6 +24,12 @@ from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
+from holdfast.execution.sandbox.kinds import RunnableKinds
+from holdfast.execution.sandbox.languages import LANGUAGES
+from holdfast.execution.sandbox.probe import SandboxProbe
+from holdfast.execution.sandbox.processes import SandboxProcesses
+from holdfast.execution.sandbox.sandbox import Sandbox
+from holdfast.execution.scripts import ScriptRunner, Scripts
 from holdfast.execution.secrets import Secrets
 from holdfast.execution.source_documents import SourceDocuments
 from holdfast.execution.sweeper import ExecutionSweeper
@@ -33,8 +39,10 @@ from holdfast.mcp.about import SERVER
 from holdfast.postgres.database import Database, Postgres
 from holdfast.skills.declarations import Declarations
 from holdfast.skills.skill import DeclaredSkill
-from holdfast.skills.tool import Kind, Tool
+from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
+
+VERDICTS = "sandbox.json"  # in the data folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,7 @@ class TenantExecution:
     functions: FunctionRunner
     workers: WorkerContext
     mcp: McpBackends
+    scripts: Scripts
 
     async def declare(
         self,
@@ -100,10 +109,13 @@ class SharedExecution:
     usage: ToolUsage
     functions: FunctionRunner
     tool_calls: Shares
+    sandbox: Sandbox
+    probe: SandboxProbe
 
-    def runs(self, kind: Kind) -> bool:
-        """Whether tools of a kind run in this process."""
-        return kind in ("function", "rest", "jsonrpc", "mcp_server")
+    @property
+    def runs(self) -> RunnableKinds:
+        """The kinds of tools that run in this process."""
+        return RunnableKinds(("function", "rest", "jsonrpc", "mcp_server"), self.probe)
 
     def source_documents(self, database: Database) -> SourceDocuments:
         """Return what fetches the documents of a tenant's sources."""
@@ -121,12 +133,15 @@ class SharedExecution:
         """Return the part of a tenant."""
         secrets = Secrets(database, self.sealing)
         backends = self._mcp(database, secrets)
+        scripts = Scripts(database, self.sandbox, self.probe, self.settings.sandbox)
+        script_runner = ScriptRunner(database, scripts)
         executor = Executor(
             {
                 "function": self.functions,
                 "rest": self._http(secrets, REST),
                 "jsonrpc": self._http(secrets, JSON_RPC),
                 "mcp_server": McpRunner(backends),
+                **dict.fromkeys(LANGUAGES, script_runner),
             },
             admission=Admission(database, tools, self.usage),
             events=WorkerRunner(bus.commands, Outputs(database)),
@@ -151,6 +166,7 @@ class SharedExecution:
             functions=self.functions,
             workers=bus.workers,
             mcp=backends,
+            scripts=scripts,
         )
 
 
@@ -173,6 +189,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
         usage = ToolUsage()
         stack.push_async_callback(usage.close)
         await stack.enter_async_context(ExecutionSweeper(postgres, settings))
+        sandbox = Sandbox(SandboxProcesses())
         yield SharedExecution(
             settings=settings,
             agents=config.agents,
@@ -182,5 +199,15 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             servers=servers,
             usage=usage,
             functions=FunctionRunner(settings.functions),
+            sandbox=sandbox,
+            probe=open_probe(config, sandbox),
             tool_calls=shared_by_tenant(limits, "tool calls", limits.tool_calls, setting="limits.tool_calls"),
         )
+
+
+def open_probe(config: Config, sandbox: Sandbox) -> SandboxProbe:
+    """Return what tries the sandbox. It keeps its verdicts in the data folder."""
+    settings = config.execution.sandbox
+    programs = {"python": settings.python, "javascript": settings.node}
+    named = {language: None if program is None else str(program) for language, program in programs.items()}
+    return SandboxProbe(sandbox, config.data / VERDICTS, named)

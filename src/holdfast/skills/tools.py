@@ -27,7 +27,7 @@ from holdfast.skills.registry_columns import (
 )
 from holdfast.skills.request import Backend, RequestTemplate
 from holdfast.skills.runnable_kinds import Runs, can_run, check_runnable, every_kind
-from holdfast.skills.tool import KINDS, Access, Kind, Mode, Tool, ToolEntry
+from holdfast.skills.tool import KINDS, SCRIPTS, Access, Kind, Mode, Tool, ToolEntry
 
 if TYPE_CHECKING:
     from holdfast.skills.sources.source import ImportedTool
@@ -111,7 +111,7 @@ class Tools:
             )
         if kind in REQUESTED:
             request = _request(request, method or ("" if kind == "rest" else "POST"), endpoint or "")
-        runs = server if kind == "mcp_server" else script if kind in ("python", "javascript", "bash") else reference
+        runs = server if kind == "mcp_server" else script if kind in SCRIPTS else reference
         tool = Tool(
             name,
             description,
@@ -127,7 +127,7 @@ class Tools:
             service=before.service if service is UNSET else service,
         )
         await run_in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes long
-        check_runnable(tool, self.runs)
+        await check_runnable(tool, self.runs)
         given = tool_item(
             tool,
             implementation_class=reference or None,

@@ -25,7 +25,7 @@ from holdfast.execution.sandbox import launcher
 from holdfast.execution.sandbox.limits import MEGABYTE, Limits
 from holdfast.execution.sandbox.seccomp import syscall_filter
 
-Reason = Literal["time", "memory", "processes", "files", "disk", "output", "stopped"]
+Reason = Literal["time", "cpu", "memory", "processes", "files", "disk", "output", "stopped"]
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 TEMPORARY = "tmp"  # in the work folder

@@ -215,6 +215,13 @@ def syscall_filter(machine: str, *, network: bool, own_user: bool, scoped: bool)
     return b"".join(struct.pack("=HBBI", *each) for each in program)
 
 
+def numbers_of(machine: str, names: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of some system calls on a kind of CPU."""
+    known = _OTHER_PROCESSES | _KERNEL | _SHARED | _ABSENT | _UNSUPPORTED | _ATTRIBUTES | _SIGNALS | _CHECKED
+    column = _MACHINES[machine][0] if machine in _MACHINES else 0
+    return {name: number for name in names if (number := known[name][column]) is not None}
+
+
 def _checks(network: bool) -> dict[str, list[Instruction]]:
     """Return the rules of calls that depend on an argument."""
     refuse = _give(ERRNO | errno.EPERM)
