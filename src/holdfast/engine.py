@@ -145,6 +145,7 @@ class Engine:
             memory=self.memory,
             skills=skills,
             executor=self.executor,
+            scripts=self.scripts,
         )
         self.definitions = self._agents.definitions
         self.agents = self._agents.agents

@@ -79,10 +79,10 @@ async def test_rows_that_are_there_already_are_offered_to_nobody(engine: Engine,
 
 async def test_a_skill_cannot_be_given_a_tool_that_cannot_run(engine: Engine) -> None:
     await put(engine, "track", "rest", endpoint="https://shop.example/track", method="GET")
-    await engine.database.run(TURN_INTO, "track", "graphql")
+    await engine.database.run(TURN_INTO, "track", "java")
     folder = FolderSkill("parcels", "Looks after parcels.", "Look.", tools=(FolderTool("track"),))
 
-    with pytest.raises(InvalidInput, match="'track' cannot run: this installation has no runner for the kind graphql"):
+    with pytest.raises(InvalidInput, match="'track' cannot run: this installation has no runner for the kind java"):
         await engine.skill_transfer.load(folder)
 
     assert await engine.skills.list() == []

@@ -1,8 +1,10 @@
 """Opens the part of the execution of tools that all tenants share, and composes the part of each tenant."""
 
+import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from holdfast.bus.composition import TenantBus
 from holdfast.bus.handlers import Handler
@@ -42,7 +44,7 @@ from holdfast.skills.skill import DeclaredSkill
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
 
-VERDICTS = "sandbox.json"  # in the data folder
+VERDICTS = "sandbox.json"  # in the user's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,8 +208,14 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
 
 
 def open_probe(config: Config, sandbox: Sandbox) -> SandboxProbe:
-    """Return what tries the sandbox. It keeps its verdicts in the data folder."""
+    """Return what tries the sandbox. It keeps its verdicts with the user, because they are about the machine."""
     settings = config.execution.sandbox
     programs = {"python": settings.python, "javascript": settings.node}
     named = {language: None if program is None else str(program) for language, program in programs.items()}
-    return SandboxProbe(sandbox, config.data / VERDICTS, named)
+    return SandboxProbe(sandbox, verdicts_file(os.environ), named)
+
+
+def verdicts_file(environ: Mapping[str, str]) -> Path:
+    """Return the file with the verdicts on the sandbox of this machine."""
+    cache = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "/")) / ".cache"
+    return Path(cache) / "holdfast" / VERDICTS

@@ -113,9 +113,16 @@ class ScriptRunner:
                 why=error.what,
                 next="Import the skill again, or remove the tool.",
             ) from None
+        if path not in files:
+            raise Unavailable(
+                f"the tool {tool.name} has lost its script",
+                why=f"the skill {skill} has no file {path}",
+                next="Import the skill again, or remove the tool.",
+            )
         script = replace(
             script,
             path=path,
+            code=files[path].content.decode(errors="replace"),
             files={name: file.content for name, file in files.items()},
             executable=frozenset(name for name, file in files.items() if file.executable),
         )

@@ -41,6 +41,7 @@ RESERVED = frozenset(
         "use_skill",
     }
 )
+GRANTED = frozenset({"run_code"})  # those that an agent has only if its definition names them
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Programs in the sandbox: their streams, their end, and what they leave."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -144,12 +145,14 @@ async def test_a_program_connects_only_if_it_has_the_network(
 
 
 async def test_processes_that_a_program_leaves_behind_end_with_it(processes: SandboxProcesses) -> None:
-    before = set(psutil.pids())
+    mark = f"1000.{os.getpid()}"
 
-    read = await output(processes, BASH, "-c", "for i in 1 2 3; do (trap '' HUP TERM; sleep 1000) & done; echo begun")
+    read = await output(
+        processes, BASH, "-c", f"for i in 1 2 3; do (trap '' HUP TERM; sleep {mark}) & done; echo begun"
+    )
 
     assert read == "begun\n"
-    assert not [pid for pid in set(psutil.pids()) - before if _name(pid) == "sleep"]
+    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or ())]
 
 
 async def test_a_program_that_is_left_by_a_cancelled_caller_ends(processes: SandboxProcesses) -> None:
@@ -207,10 +210,3 @@ async def test_programs_leave_no_descriptors(processes: SandboxProcesses) -> Non
         await output(processes, BASH, "-c", "echo $$")
 
     assert {each.name for each in Path("/proc/self/fd").iterdir()} == before
-
-
-def _name(pid: int) -> str:
-    try:
-        return psutil.Process(pid).name()
-    except psutil.NoSuchProcess:
-        return ""
