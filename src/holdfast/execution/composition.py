@@ -26,7 +26,7 @@ from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
-from holdfast.execution.sandbox.kinds import RunnableKinds
+from holdfast.execution.sandbox.kinds import InstalledKinds
 from holdfast.execution.sandbox.languages import LANGUAGES
 from holdfast.execution.sandbox.probe import SandboxProbe
 from holdfast.execution.sandbox.processes import SandboxProcesses
@@ -115,9 +115,9 @@ class SharedExecution:
     probe: SandboxProbe
 
     @property
-    def runs(self) -> RunnableKinds:
+    def runs(self) -> InstalledKinds:
         """The kinds of tools that run in this process."""
-        return RunnableKinds(("function", "rest", "jsonrpc", "mcp_server"), self.probe)
+        return InstalledKinds(("function", "rest", "jsonrpc", "mcp_server"), self.probe)
 
     def source_documents(self, database: Database) -> SourceDocuments:
         """Return what fetches the documents of a tenant's sources."""

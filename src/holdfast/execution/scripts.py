@@ -9,7 +9,7 @@ from holdfast.core.settings import SandboxSettings
 from holdfast.core.text import parse, render, restore
 from holdfast.execution.runner import Result
 from holdfast.execution.sandbox.languages import Language
-from holdfast.execution.sandbox.limits import Limits
+from holdfast.execution.sandbox.limits import SandboxLimits
 from holdfast.execution.sandbox.probe import SandboxProbe, is_script
 from holdfast.execution.sandbox.processes import Surroundings
 from holdfast.execution.sandbox.sandbox import Sandbox, SandboxResult
@@ -134,9 +134,9 @@ class ScriptRunner:
         return replace(script, input=render(dict(arguments)))
 
 
-def limits_of(settings: SandboxSettings, *, seconds: float | None) -> Limits:
+def limits_of(settings: SandboxSettings, *, seconds: float | None) -> SandboxLimits:
     """Return the limits of the settings."""
-    return Limits(
+    return SandboxLimits(
         seconds=seconds,
         cpu_seconds=settings.cpu_seconds,
         memory_mb=settings.memory_mb,

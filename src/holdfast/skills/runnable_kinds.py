@@ -6,7 +6,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.skills.tool import KINDS, Kind, Mode, Tool
 
 
-class Runs(Protocol):
+class RunnableKinds(Protocol):
     """Says which kinds of tools have a runner here."""
 
     def __call__(self, kind: Kind) -> bool:
@@ -33,12 +33,12 @@ class EveryKind:
 every_kind = EveryKind()
 
 
-def can_run(kind: Kind, mode: Mode | None, runs: Runs) -> bool:
+def can_run(kind: Kind, mode: Mode | None, runs: RunnableKinds) -> bool:
     """Whether a tool can run. A Java class with the mode `event` can, because a worker elsewhere runs it."""
     return runs(kind) or (kind == "java" and mode == "event")
 
 
-async def check_runnable(tool: Tool, runs: Runs) -> None:
+async def check_runnable(tool: Tool, runs: RunnableKinds) -> None:
     """Refuse a tool that cannot run here."""
     what = f"the tool {tool.name!r:.200} cannot run"
     refusal = await runs.refusal(tool.kind)

@@ -8,7 +8,7 @@ from holdfast.core.errors import AlreadyExists, NotFound
 from holdfast.postgres.database import Database, Transaction
 from holdfast.skills.folder_scripts import FolderScript, is_script_of, scripts_of
 from holdfast.skills.folders import FolderSkill, FolderTool
-from holdfast.skills.runnable_kinds import Runs, every_kind
+from holdfast.skills.runnable_kinds import RunnableKinds, every_kind
 from holdfast.skills.skill import Skill, SkillContent, SkillDependency, ToolLink
 from holdfast.skills.skills import Skills
 from holdfast.skills.tools import MAX_LISTED, Tools
@@ -35,7 +35,7 @@ class _State:
 class SkillTransfer:
     """Imports and exports the skills of one tenant as folders."""
 
-    def __init__(self, database: Database, runs: Runs = every_kind) -> None:
+    def __init__(self, database: Database, runs: RunnableKinds = every_kind) -> None:
         self._database = database
         self._runs = runs
         self._tools = Tools(database, runs)

@@ -26,7 +26,7 @@ from holdfast.skills.registry_columns import (
     tool_item,
 )
 from holdfast.skills.request import Backend, RequestTemplate
-from holdfast.skills.runnable_kinds import Runs, can_run, check_runnable, every_kind
+from holdfast.skills.runnable_kinds import RunnableKinds, can_run, check_runnable, every_kind
 from holdfast.skills.tool import KINDS, SCRIPTS, Access, Kind, Mode, Tool, ToolEntry
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Diff:
 class Tools:
     """Stores and finds the tools of one tenant. `runs` says which kinds can run."""
 
-    def __init__(self, database: Database, runs: Runs = every_kind) -> None:
+    def __init__(self, database: Database, runs: RunnableKinds = every_kind) -> None:
         self._database = database
         self.runs = runs
         self._parsed: OrderedDict[str, tuple[Mapping[str, Any], Tool]] = OrderedDict()

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from holdfast.core.errors import Unavailable
-from holdfast.execution.sandbox import Ending, Limits, SandboxProcesses, Surroundings
+from holdfast.execution.sandbox import ProcessEnding, SandboxLimits, SandboxProcesses, Surroundings
 from holdfast.execution.sandbox.attacks import HEAVY, QUICK, run_attacks
 from holdfast.execution.sandbox.languages import LANGUAGES, Interpreter, Language, find_interpreter
 from holdfast.execution.sandbox.probe import SandboxProbe
@@ -40,11 +40,11 @@ class Unprotected(Sandbox):
         self._folder = folder
 
     async def run(
-        self, command: Sequence[str], *, limits: Limits, surroundings: Surroundings, stdin: bytes = b""
+        self, command: Sequence[str], *, limits: SandboxLimits, surroundings: Surroundings, stdin: bytes = b""
     ) -> SandboxResult:
         """Run it without any protection."""
         if len(command) > len(command[: command.index("attack.py") + 1]):
-            return SandboxResult(b"", b"", Ending(1, None, 0, 0, 0), None)
+            return SandboxResult(b"", b"", ProcessEnding(1, None, 0, 0, 0), None)
         for name, content in (surroundings.files or {}).items():
             harmless = "QUICK = {name: attack for name, attack in QUICK.items() if name in " + repr(READING) + "}\n"
             (self._folder / name).write_bytes(content.replace(b"quick() if", harmless.encode() + b"quick() if"))
@@ -55,7 +55,10 @@ class Unprotected(Sandbox):
         said, _ = await process.communicate()
         missing = [name for attacks in QUICK.values() for name in attacks if name not in READING]
         return SandboxResult(
-            said + "".join(f"{name}\tblocked\t-\n" for name in missing).encode(), b"", Ending(0, None, 0, 0, 0), None
+            said + "".join(f"{name}\tblocked\t-\n" for name in missing).encode(),
+            b"",
+            ProcessEnding(0, None, 0, 0, 0),
+            None,
         )
 
 
@@ -131,7 +134,9 @@ async def leaves_nothing(folder: Path, count: int) -> None:
     async def run(number: int) -> bytes:
         async with places:
             command = ["/bin/bash", "-c", messy, "messy", str(number)]
-            return (await sandbox.run(command, limits=Limits(seconds=PATIENCE), surroundings=Surroundings())).stdout
+            return (
+                await sandbox.run(command, limits=SandboxLimits(seconds=PATIENCE), surroundings=Surroundings())
+            ).stdout
 
     await run(0)
     descriptors = {each.name for each in Path("/proc/self/fd").iterdir()}

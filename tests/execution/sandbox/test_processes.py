@@ -10,14 +10,14 @@ import psutil
 import pytest
 
 from holdfast.core.errors import Unavailable
-from holdfast.execution.sandbox import Limits, SandboxProcesses, Surroundings
+from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings
 
 pytestmark = pytest.mark.req("EXEC-03")
 
 PATIENCE = 30
 PYTHON = sys.executable
 BASH = "/bin/bash"
-LIMITS = Limits(seconds=PATIENCE)
+LIMITS = SandboxLimits(seconds=PATIENCE)
 
 
 @pytest.fixture
@@ -31,7 +31,9 @@ async def processes(tmp_path: Path) -> AsyncIterator[SandboxProcesses]:
     assert list(folder.iterdir()) == []
 
 
-async def output(processes: SandboxProcesses, *command: str, limits: Limits = LIMITS, **surroundings: object) -> str:
+async def output(
+    processes: SandboxProcesses, *command: str, limits: SandboxLimits = LIMITS, **surroundings: object
+) -> str:
     own = Surroundings(**surroundings)  # pyright: ignore[reportArgumentType]
     async with asyncio.timeout(PATIENCE), processes.open(command, limits, own) as process:
         process.stdin.close()
@@ -43,7 +45,7 @@ async def output(processes: SandboxProcesses, *command: str, limits: Limits = LI
 async def test_a_long_running_program_answers_on_its_pipes_until_it_is_left(processes: SandboxProcesses) -> None:
     async with (
         asyncio.timeout(PATIENCE),
-        processes.open([BASH, "-c", "cat"], Limits(seconds=None), Surroundings()) as cat,
+        processes.open([BASH, "-c", "cat"], SandboxLimits(seconds=None), Surroundings()) as cat,
     ):
         for line in (b"one\n", b"two\n"):
             cat.stdin.write(line)
@@ -181,7 +183,7 @@ import asyncio, sys
 from pathlib import Path
 from holdfast.execution.sandbox import *
 async def main():
-    command, limits = ["/bin/bash", "-c", "echo begun; sleep 1000"], Limits(seconds=None)
+    command, limits = ["/bin/bash", "-c", "echo begun; sleep 1000"], SandboxLimits(seconds=None)
     async with SandboxProcesses(Path({str(tmp_path)!r})).open(command, limits, Surroundings()) as p:
         print((await p.stdout.readline()).decode(), flush=True)
         await p.wait()

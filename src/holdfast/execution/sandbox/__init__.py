@@ -4,7 +4,7 @@
 files and collects the output. `attacks` is what the sandbox has to withstand before anything runs in it.
 """
 
-from holdfast.execution.sandbox.limits import Limits
-from holdfast.execution.sandbox.processes import Ending, SandboxedProcess, SandboxProcesses, Surroundings
+from holdfast.execution.sandbox.limits import SandboxLimits
+from holdfast.execution.sandbox.processes import ProcessEnding, SandboxedProcess, SandboxProcesses, Surroundings
 
-__all__ = ["Ending", "Limits", "SandboxProcesses", "SandboxedProcess", "Surroundings"]
+__all__ = ["ProcessEnding", "SandboxLimits", "SandboxProcesses", "SandboxedProcess", "Surroundings"]

@@ -18,7 +18,7 @@ import psutil
 from holdfast.core.errors import Unavailable
 from holdfast.execution.sandbox.languages import Interpreter
 from holdfast.execution.sandbox.launcher import remove_folder
-from holdfast.execution.sandbox.limits import MEGABYTE, Limits
+from holdfast.execution.sandbox.limits import MEGABYTE, SandboxLimits
 from holdfast.execution.sandbox.processes import Surroundings
 from holdfast.execution.sandbox.sandbox import Sandbox, SandboxResult
 from holdfast.execution.sandbox.seccomp import numbers_of
@@ -86,7 +86,9 @@ HEAVY: dict[str, tuple[tuple[str, int], ...]] = {
     "time": (("compute without end", 0), ("wait without end", 0)),
     "output": (("print without end", 64),),
 }
-LIMITS = Limits(seconds=5, cpu_seconds=4, memory_mb=256, processes=64, files=200, disk_mb=4, output_bytes=MEGABYTE)
+LIMITS = SandboxLimits(
+    seconds=5, cpu_seconds=4, memory_mb=256, processes=64, files=200, disk_mb=4, output_bytes=MEGABYTE
+)
 _ENDLESS = replace(LIMITS, seconds=1, cpu_seconds=1)
 _BY_STATE = frozenset({"change permissions"})  # the call may succeed and do nothing
 
@@ -167,7 +169,7 @@ async def _heavy(
 
 
 async def _run(
-    sandbox: Sandbox, interpreter: Interpreter, target: _Target, limits: Limits, *words: str
+    sandbox: Sandbox, interpreter: Interpreter, target: _Target, limits: SandboxLimits, *words: str
 ) -> SandboxResult:
     file = _FILES[interpreter.language]
     surroundings = Surroundings(

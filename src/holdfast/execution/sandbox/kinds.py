@@ -8,7 +8,7 @@ from holdfast.execution.sandbox.probe import SandboxProbe
 from holdfast.skills.tool import Kind
 
 
-class RunnableKinds:
+class InstalledKinds:
     """Kinds that always run, and scripts, for which the sandbox is tried when the first of them is registered.
 
     Until then, scripts of a language count as runnable. No call runs before the sandbox has been tried.

@@ -8,7 +8,7 @@ DESCRIPTORS = 256  # open files per process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SandboxLimits:
     """What a program may use. `seconds`: how long it may run; None: until it is stopped.
 
     The kernel enforces `cpu_seconds`, `memory_mb` and the size of a file for each process, and `processes` for all of

@@ -26,7 +26,7 @@ DOCTOR = "`holdfast doctor --verbose` shows each attack; docs/sandbox.md says wh
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SandboxVerdict:
     """Whether scripts of a language run here, or why not. `basis` is what the answer depends on."""
 
     basis: str
@@ -48,10 +48,10 @@ class SandboxProbe:
         self._sandbox = sandbox
         self._file = file
         self._programs = programs
-        self._verdicts: dict[str, Verdict] | None = None
+        self._verdicts: dict[str, SandboxVerdict] | None = None
         self._lock = asyncio.Lock()
 
-    def known(self, language: Language) -> Verdict | None:
+    def known(self, language: Language) -> SandboxVerdict | None:
         """Return the verdict on a language, or None if the sandbox has not been tried as it is now."""
         try:
             interpreter = self.interpreter(language)
@@ -62,7 +62,7 @@ class SandboxProbe:
         verdict = self._verdicts.get(language)
         return verdict if verdict is not None and verdict.basis == _basis(interpreter) else None
 
-    async def verdict(self, language: Language) -> Verdict:
+    async def verdict(self, language: Language) -> SandboxVerdict:
         """Return the verdict on a language. The first time, make the attacks: it takes some seconds."""
         async with self._lock:
             verdict = self.known(language)
@@ -83,7 +83,7 @@ class SandboxProbe:
         """Return the interpreter of a language. Raises an Unavailable if there is none."""
         return find_interpreter(language, self._programs)
 
-    async def _try(self, interpreter: Interpreter) -> Verdict:
+    async def _try(self, interpreter: Interpreter) -> SandboxVerdict:
         basis = _basis(interpreter)
         try:
             results = await run_attacks(self._sandbox, interpreter)
@@ -91,11 +91,11 @@ class SandboxProbe:
             return _refused(basis, error)
         passed = [each.attack for each in results if not each.blocked]
         why = f"the sandbox does not stop an attack on this machine: {', '.join(passed)}" if passed else None
-        return Verdict(basis, why, DOCTOR if passed else "", tuple(results), time.time())
+        return SandboxVerdict(basis, why, DOCTOR if passed else "", tuple(results), time.time())
 
-    def _read(self) -> dict[str, Verdict]:
+    def _read(self) -> dict[str, SandboxVerdict]:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=dict[str, Verdict])
+            return msgspec.json.decode(self._file.read_bytes(), type=dict[str, SandboxVerdict])
         except (OSError, msgspec.MsgspecError):
             return {}
 
@@ -109,8 +109,8 @@ class SandboxProbe:
             return  # the next process tries the sandbox again
 
 
-def _refused(basis: str, error: HoldfastError) -> Verdict:
-    return Verdict(basis, f"{error.what}: {error.why}" if error.why else error.what, error.next, (), time.time())
+def _refused(basis: str, error: HoldfastError) -> SandboxVerdict:
+    return SandboxVerdict(basis, f"{error.what}: {error.why}" if error.why else error.what, error.next, (), time.time())
 
 
 def _basis(interpreter: Interpreter) -> str:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.core.threads import run_in_thread
 from holdfast.execution.sandbox import launcher
-from holdfast.execution.sandbox.limits import MEGABYTE, Limits
+from holdfast.execution.sandbox.limits import MEGABYTE, SandboxLimits
 from holdfast.execution.sandbox.seccomp import syscall_filter
 
 Reason = Literal["time", "cpu", "memory", "processes", "files", "disk", "output", "stopped"]
@@ -79,7 +79,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ProcessEnding:
     """How a program ended. `exit_code` is negative if a signal ended it. `reason`: why it was killed."""
 
     exit_code: int
@@ -100,9 +100,9 @@ class SandboxedProcess:
         self.stdout = process.stdout
         self.stderr = process.stderr
         self._reports, self._control = control
-        self._ending: asyncio.Task[Ending] | None = None
+        self._ending: asyncio.Task[ProcessEnding] | None = None
 
-    async def wait(self) -> Ending:
+    async def wait(self) -> ProcessEnding:
         """Wait until the program and all that it has started are gone."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._read_ending())
@@ -129,10 +129,10 @@ class SandboxedProcess:
             await asyncio.wait([self._ending])
         self._control.close()
 
-    async def _read_ending(self) -> Ending:
+    async def _read_ending(self) -> ProcessEnding:
         report = await self._report()
         memory = int(report["memory"])
-        return Ending(report["status"], report["reason"], report["seconds"], report["cpu"], memory)
+        return ProcessEnding(report["status"], report["reason"], report["seconds"], report["cpu"], memory)
 
     async def _report(self) -> dict[str, Any]:
         try:
@@ -160,7 +160,7 @@ class SandboxProcesses:
 
     @asynccontextmanager
     async def open(
-        self, command: Sequence[str], limits: Limits, surroundings: Surroundings, *, line: int = LINE
+        self, command: Sequence[str], limits: SandboxLimits, surroundings: Surroundings, *, line: int = LINE
     ) -> AsyncGenerator[SandboxedProcess]:
         """Start a program. Its first word is an absolute path. Leaving the block kills it and removes its work folder.
 
@@ -230,7 +230,7 @@ class SandboxProcesses:
 
 
 def _request(
-    command: Sequence[str], limits: Limits, surroundings: Surroundings, folder: Path, user: int | None
+    command: Sequence[str], limits: SandboxLimits, surroundings: Surroundings, folder: Path, user: int | None
 ) -> dict[str, Any]:
     network = surroundings.network
     program = Path(command[0])

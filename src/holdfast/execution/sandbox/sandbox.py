@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.execution.sandbox.limits import Limits
-from holdfast.execution.sandbox.processes import Ending, Reason, SandboxedProcess, SandboxProcesses, Surroundings
+from holdfast.execution.sandbox.limits import SandboxLimits
+from holdfast.execution.sandbox.processes import ProcessEnding, Reason, SandboxedProcess, SandboxProcesses, Surroundings
 
 _PIECE = 64 * 1024
 
@@ -16,7 +16,7 @@ class SandboxResult:
 
     stdout: bytes
     stderr: bytes
-    ending: Ending
+    ending: ProcessEnding
     reason: Reason | None
 
 
@@ -47,7 +47,7 @@ class Sandbox:
         self._processes = processes
 
     async def run(
-        self, command: Sequence[str], *, limits: Limits, surroundings: Surroundings, stdin: bytes = b""
+        self, command: Sequence[str], *, limits: SandboxLimits, surroundings: Surroundings, stdin: bytes = b""
     ) -> SandboxResult:
         """Run a program to its end. Cancellation kills it."""
         async with self._processes.open(command, limits, surroundings) as process:
@@ -72,7 +72,7 @@ async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
         stdin.close()
 
 
-def _reason(ending: Ending, limits: Limits) -> Reason | None:
+def _reason(ending: ProcessEnding, limits: SandboxLimits) -> Reason | None:
     """Return the limit that a program passed. The kernel kills for CPU time without saying so."""
     cpu = limits.cpu_seconds
     if ending.reason is None and ending.exit_code < 0 and cpu is not None and ending.cpu_seconds >= cpu:
