@@ -28,6 +28,7 @@ from tests.embeddings.models import models
 from tests.kafka.broker import Broker, broker_or_skip
 from tests.processes import Processes
 from tests.remote import RemoteServer, remote_server
+from tests.verdicts import share_verdicts
 
 __all__ = ["models"]
 
@@ -191,6 +192,7 @@ async def engine(config: Config) -> AsyncIterator[Engine]:
 @pytest.fixture
 def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines that are opened from here on have no model."""
+    share_verdicts(tmp_path / "cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -145,6 +145,7 @@ class Engine:
         self.executions = self._execution.executions
         self.recorder = self._execution.recorder
         self.call_records = shared.execution.records
+        self.scripts = self._execution.scripts
         self.mcp = self._execution.mcp
 
         self._agents = shared.agents.of(
@@ -155,6 +156,7 @@ class Engine:
             memory=self.memory,
             skills=skills,
             executor=self.executor,
+            scripts=self.scripts,
         )
         self.definitions = self._agents.definitions
         self.agents = self._agents.agents

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.verdicts import share_verdicts
 from tests.zygote import zygote
 
 MODULE = (sys.executable, "-m", "holdfast.cli.main")
@@ -43,6 +44,7 @@ class Program:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "PG"))}
         for own in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
             inherited.pop(own, None)
+        share_verdicts(folder / ".cache")
         self.environment = {**inherited, "HOME": str(folder), "HOLDFAST_DATA": str(self.data), **NO_FETCH}
 
     def __call__(self, *words: str, environment: Mapping[str, str] | None = None, typed: str | bytes = b"") -> Done:

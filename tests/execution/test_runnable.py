@@ -15,9 +15,6 @@ pytestmark = [pytest.mark.req("EXEC-01"), pytest.mark.usefixtures("no_models")]
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 WITHOUT_A_RUNNER: dict[Kind, dict[str, Any]] = {
-    "python": {"script": "print(1)"},
-    "javascript": {"script": "1"},
-    "bash": {"script": "ls"},
     "java": {"reference": "com.shop.Track"},
 }
 TURN_INTO = "update tool_t set implementation_type = $3, api_endpoint = null where host_id = $1 and name = $2"
@@ -80,10 +77,10 @@ async def test_rows_that_are_there_already_are_offered_to_nobody(engine: Engine,
 
 async def test_a_skill_cannot_be_given_a_tool_that_cannot_run(engine: Engine) -> None:
     await put(engine, "track", "rest", endpoint="https://shop.example/track", method="GET")
-    await engine.database.run(TURN_INTO, "track", "python")
+    await engine.database.run(TURN_INTO, "track", "java")
     folder = FolderSkill("parcels", "Looks after parcels.", "Look.", tools=(FolderTool("track"),))
 
-    with pytest.raises(InvalidInput, match="'track' cannot run: this installation has no runner for the kind python"):
+    with pytest.raises(InvalidInput, match="'track' cannot run: this installation has no runner for the kind java"):
         await engine.skill_transfer.load(folder)
 
     assert await engine.skills.list() == []

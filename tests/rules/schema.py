@@ -36,6 +36,7 @@ SYSTEM_TABLES = {
     "public.command": "counts those that wait or are being done for metrics",
     "public.runs": "finds the tenants who have old runs to delete",
     "public.tool_executions": "finds the tenants who have calls of tools to settle or to delete",
+    "public.sandbox_executions": "finds the tenants who have old records of the sandbox",
     "public.mcp_session": "finds the tenants who have sessions of MCP clients to end",
     "public.skill_t": "finds the tenants who have skills to index",
     "public.source_check": "finds the tenants who have sources to check, and the files that are watched",

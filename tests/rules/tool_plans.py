@@ -35,6 +35,12 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/list_open_executions.sql": Plan("Index Scan Backward using execution_open", (LAST, 50, "unknown")),
     "execution/sql/output.sql": Plan("tool_output_pkey", (ID,)),
     "execution/sql/put_aside.sql": Plan("execution_by_correlation", ("c 7", b"", "text/plain")),
+    "execution/sql/forget_sandbox_executions.sql": Plan("sandbox_execution_by_age", (timedelta(days=30), 100)),
+    "execution/sql/record_sandbox_execution.sql": Plan(
+        "tool_executions_pkey", (ID, ID, None, "c", "python", "", {}, "", "", 0, None, 1.5, {})
+    ),
+    "execution/sql/sandbox_executions.sql": Plan("sandbox_execution_by_execution", (ID,)),
+    "execution/sql/script.sql": Plan("tool_t_pkey", (ID,)),
     "execution/sql/revision.sql": Plan("registry_pkey"),
     "execution/sql/sealed_secrets.sql": Plan("secret_pkey", (["secret-7"],)),
     "execution/sql/secrets.sql": Plan("secret_pkey"),
@@ -89,6 +95,9 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "skills/sources/sql/due_checks.sql": Plan("source_check_due", (2.0, True)),
     "skills/sources/sql/resume_checks.sql": Cold("once when an engine starts"),
     "skills/sources/sql/watched_files.sql": Plan("source_check_of_file"),
+    "execution/sql/tenants_with_old_sandbox_executions.sql": Plan(
+        "sandbox_execution_by_age", (timedelta(days=30),), ("tenant",)
+    ),
     "skills/sql/unindexed_registries.sql": Plan("tool_by_model", (True, ["m"]), whole=("tenant",)),
     "skills/sql/wanted_registry_models.sql": Plan("", whole=("memory_model",)),
 }
@@ -150,6 +159,10 @@ insert into tool_executions (
   from tool_t t, generate_series(1, 3) n;
 insert into tool_output (tenant_id, execution_id, content_type, content)
   select tenant_id, id, 'text/plain', '' from tool_executions where run_id is null;
+insert into sandbox_executions (
+    tenant_id, id, execution_id, sandbox_type, code, exit_code, execution_time_ms, created_at)
+  select tenant_id, gen_random_uuid(), id, 'python', '', 0, 1.5, holdfast.now() - interval '1 minute' * n
+  from tool_executions, generate_series(1, 2) n where run_id is null;
 insert into worker_presence (tenant_id, worker, name, skills) select id, gen_random_uuid(), 'me', '{tool-1}'
     from busy, generate_series(1, 20);
 """

@@ -1049,6 +1049,26 @@ export type RunStory = {
   readonly cursor: number | null;
 };
 
+export type SandboxExecution = {
+  readonly id: string;
+  readonly execution_id: string | null;
+  readonly run_id: string | null;
+  readonly sandbox_type: string;
+  readonly code: string;
+  readonly environment: Record<string, unknown>;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly exit_code: number;
+  readonly reason: string | null;
+  readonly execution_time_ms: number;
+  readonly resource_usage: Record<string, unknown>;
+  readonly created_at: string;
+};
+
+export type SandboxExecutionList = {
+  readonly sandbox_executions: ReadonlyArray<SandboxExecution>;
+};
+
 export type ScoreParts = {
   readonly vector: number;
   readonly words: number;
@@ -1576,6 +1596,7 @@ export interface Operations {
   "POST /api/executions/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: Execution };
   "POST /api/executions/{id}/decision": { path: { id: string }; query: {}; body: ExecutionDecision; answer: Execution };
   "GET /api/executions/{id}/output": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/executions/{id}/sandbox": { path: { id: string }; query: {}; body: undefined; answer: SandboxExecutionList };
   "GET /api/groups": { path: {}; query: { group?: string | null }; body: undefined; answer: GroupLag };
   "POST /api/groups/{group}/reset": { path: { group: string }; query: {}; body: GroupReset; answer: GroupPositions };
   "GET /api/ids": { path: {}; query: { kind: "approval" | "dead_letter" | "execution" | "memory" | "run"; prefix: string }; body: undefined; answer: IdList };

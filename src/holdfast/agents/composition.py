@@ -9,6 +9,7 @@ from holdfast.access.identities import Identities
 from holdfast.agents.agents import Agents
 from holdfast.agents.broadcast import Broadcast, Watchers
 from holdfast.agents.builtin_tools import builtin_tools
+from holdfast.agents.code_tools import code_tools
 from holdfast.agents.definitions import Agent, Definitions
 from holdfast.agents.operator_limits import OperatorLimits
 from holdfast.agents.runner import AgentRunner
@@ -25,6 +26,7 @@ from holdfast.core.ids import TenantId
 from holdfast.core.settings import AgentSettings, LlmSettings
 from holdfast.core.shares import Shares, shared_by_tenant
 from holdfast.execution.executor import Executor
+from holdfast.execution.scripts import Scripts
 from holdfast.llm import Caller
 from holdfast.memory import Memories
 from holdfast.postgres.database import Database, Postgres
@@ -54,6 +56,7 @@ class SharedAgents:
         memory: Memories,
         skills: TenantSkills,
         executor: Executor,
+        scripts: Scripts,
     ) -> "TenantAgents":
         """Return the part of a tenant."""
         ceilings = OperatorLimits(self.settings, self.llm)
@@ -86,6 +89,7 @@ class SharedAgents:
             memory=memory,
             skills=skills,
             executor=executor,
+            scripts=scripts,
         )
 
 
@@ -103,6 +107,7 @@ class TenantAgents:
     memory: Memories
     skills: TenantSkills
     executor: Executor
+    scripts: Scripts
 
     def serving(
         self,
@@ -132,6 +137,7 @@ class TenantAgents:
                 finding=self.skills.search,
                 executor=self.executor,
                 builtin=builtin_tools(self.notes, self.memory),
+                granted=code_tools(self.scripts, timeout=shared.settings.tool_timeout),
             )
         )
         runner = AgentRunner(

@@ -16,7 +16,7 @@ from holdfast.core.text import restore, store
 from holdfast.llm.providers import is_provided
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
-from holdfast.skills.tool import Tool
+from holdfast.skills.tool import GRANTED, Tool
 
 if TYPE_CHECKING:
     from holdfast.agents.agents import Agents
@@ -219,7 +219,8 @@ class Definitions:
 
     async def unknown_tools(self, names: Sequence[str]) -> list[str]:
         """Return the names that no registered tool has."""
-        return [row["name"] for row in await self._database.all(sql("unknown_tools"), [*names])] if names else []
+        asked = [name for name in names if name not in GRANTED]
+        return [row["name"] for row in await self._database.all(sql("unknown_tools"), asked)] if asked else []
 
     async def list(self) -> list[Definition]:
         """List all agents by name."""

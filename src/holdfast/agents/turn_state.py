@@ -41,6 +41,7 @@ class TurnServices:
     finding: RegistrySearch
     executor: Executor
     builtin: Sequence[Tool]  # of every agent with memory
+    granted: Sequence[Tool]  # of the agents that name them
 
 
 @dataclass(slots=True)

@@ -14,8 +14,9 @@ app = single()
 async def doctor(invocation: Invocation) -> int:
     """Check every part of the installation and say how to fix problems.
 
-    The command changes nothing. If no database exists yet, it tests PostgreSQL in a temporary folder. The exit code is
-    0 if no check fails.
+    The command changes nothing. If no database exists yet, it tests PostgreSQL in a temporary folder. The first time,
+    it makes a list of attacks on the sandbox, and remembers the results; with --verbose, it shows each. The exit code
+    is 0 if no check fails.
     """
     logging.disable(logging.WARNING)  # the checks report the problems
     output = invocation.output
@@ -29,4 +30,8 @@ async def doctor(invocation: Invocation) -> int:
             for check in checks
         ]
         output.rows(rows, {"state": "STATE", "part": "PART", "found": "FOUND"})
+        details = [detail for check in checks for detail in check.details] if invocation.verbose else []
+        if details:
+            attacks = [{**each, "result": "blocked" if each["blocked"] else "succeeded"} for each in details]
+            output.rows(attacks, {"result": "RESULT", "language": "LANGUAGE", "attack": "ATTACK", "detail": "DETAIL"})
     return EXIT_CODE[failures[0].code] if failures else 0

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +26,12 @@ from holdfast.core.config import Config
 from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError, ModelFailed
 from holdfast.core.issuers import Issuer
 from holdfast.embeddings import Embeddings
+from holdfast.execution.composition import open_probe
 from holdfast.execution.issuer_connections import open_fetch
+from holdfast.execution.sandbox import SandboxProcesses
+from holdfast.execution.sandbox.attacks import AttackResult
+from holdfast.execution.sandbox.languages import LANGUAGES
+from holdfast.execution.sandbox.sandbox import Sandbox
 from holdfast.llm import Caller, ChatMessage, ModelRequest
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import OwnerConnection, Postgres, Row, open_owner
@@ -57,6 +62,7 @@ class Check:
     found: str
     next: str = ""
     code: str = ""
+    details: tuple[Mapping[str, object], ...] = ()
 
 
 def failed_check(part: str, error: HoldfastError) -> Check:
@@ -86,8 +92,41 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
     checks.append(await check_llm(config))
     progress("trying the embedding models")
     checks.append(await check_models(config))
+    progress("trying the sandbox")
+    checks += await check_sandbox(config)
     running = ServerFile.read(config.data)
     return [*checks, check_running(config, running), check_port(config, running)]
+
+
+async def check_sandbox(config: Config) -> list[Check]:
+    """Check what the sandbox withstands, with a line for each group of attacks. Known verdicts are not tried again."""
+    probe = open_probe(config, Sandbox(SandboxProcesses()))
+    found: dict[str, dict[str, list[AttackResult]]] = {}  # by group and language
+    checks: list[Check] = []
+    for language in LANGUAGES:
+        verdict = await probe.verdict(language)
+        if verdict.why is not None:
+            checks.append(Check("sandbox", "warn", f"scripts in {language} are refused: {verdict.why}", verdict.next))
+        for result in verdict.results:
+            found.setdefault(result.group, {}).setdefault(language, []).append(result)
+    for group, results in found.items():
+        passed = [
+            f"{each.attack} ({language}: {each.detail})"
+            for language, attacks in results.items()
+            for each in attacks
+            if not each.blocked
+        ]
+        count = sum(map(len, results.values()))
+        attacks = tuple(
+            {"language": language, "attack": each.attack, "blocked": each.blocked, "detail": each.detail}
+            for language, attacks in results.items()
+            for each in attacks
+        )
+        told = (
+            f"{len(passed)} of {count} attacks succeed: {'; '.join(passed)}" if passed else f"{count} attacks blocked"
+        )
+        checks.append(Check(f"sandbox: {group}", "warn" if passed else "ok", told, details=attacks))
+    return checks
 
 
 def check_running(config: Config, running: ServerFile | None) -> Check:

@@ -220,6 +220,21 @@ def _ms(row: dict[str, Any]) -> str:
     return "" if row["latency_ms"] is None else f"{row['latency_ms']:.1f}"
 
 
+def _sandbox_text(found: Fields) -> str:
+    return "\n\n".join(map(_format_sandbox, found["sandbox_executions"])) or "Nothing ran in the sandbox for this call."
+
+
+def _format_sandbox(ran: Fields) -> str:
+    usage, reason = ran["resource_usage"], ran["reason"]
+    ended = f"stopped: {reason}" if reason else f"exit code {ran['exit_code']}"
+    used = f"{usage['cpu_seconds']:.2f} s of CPU time, {usage['memory_bytes'] / 1024**2:.0f} MB"
+    lines = [f"{ran['sandbox_type']}, {ended}, {ran['execution_time_ms']:.0f} ms, {used}"]
+    for name in ("code", "stdout", "stderr"):
+        if ran[name]:
+            lines += [f"--- {name}", ran[name].rstrip("\n")]
+    return "\n".join(lines)
+
+
 def _cancel_text(done: Fields) -> str:
     return f"The call {done['id']} is {done['status'] if done['status'] != 'running' else 'being stopped'}."
 
@@ -248,6 +263,13 @@ derive(
     help="List tool calls, newest first: of agents, through the gateway, and direct ones.",
     without=["user", "before"],
     arguments=["tool"],
+)
+derive(
+    app,
+    "sandbox",
+    "list_sandbox_executions",
+    page(_sandbox_text),
+    help="Show what ran in the sandbox for a tool call: code, output and resources.",
 )
 derive(app, "cancel", "cancel_execution", message(_cancel_text))
 derive(

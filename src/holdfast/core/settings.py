@@ -566,6 +566,25 @@ class AgentSettings(SettingsSection):
     tenants: Names = Field(default=(), description="additional tenants whose agents `holdfast up` serves")
 
 
+class SandboxSettings(SettingsSection):
+    """Scripts, which run in the sandbox. The kernel enforces some limits for each process."""
+
+    cpu_seconds: Count = Field(default=30, description="CPU time of each process of a script, in seconds")
+    memory_mb: Count = Field(default=512, description="memory of a script, with all its processes, in megabytes")
+    processes: Count = Field(default=64, description="maximum number of processes and threads of a script")
+    files: Count = Field(default=1000, description="maximum number of files that a script may have in its work folder")
+    disk_mb: Count = Field(default=64, description="size of a script's work folder, in megabytes")
+    output_bytes: Count = Field(default=4_194_304, description="maximum output of a script, in bytes")
+    network: bool = Field(
+        default=False, description="let scripts open internet connections, also to addresses of this machine"
+    )
+    python: Path | None = Field(
+        default=None,
+        description="Python for scripts, such as that of a virtual environment; if unset, the engine's own",
+    )
+    node: Path | None = Field(default=None, description="Node.js for scripts; if unset, `node` of PATH")
+
+
 class ExecutionSettings(SettingsSection):
     """How the engine calls tools and back ends."""
 
@@ -587,7 +606,10 @@ class ExecutionSettings(SettingsSection):
     secret_key: StrongSecret = Field(
         default=None, description="key that encrypts the secrets of back ends; if unset, the installation's secret"
     )
-    keep_days: Count = Field(default=30, description="days to keep executions outside of turns")
+    keep_days: Count = Field(
+        default=30, description="days to keep executions outside of turns, and records of the sandbox"
+    )
+    sandbox: SandboxSettings = SandboxSettings()
 
 
 class ReloadSettings(SettingsSection):

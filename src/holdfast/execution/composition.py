@@ -1,8 +1,10 @@
 """Opens the part of the execution of tools that all tenants share, and composes the part of each tenant."""
 
+import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from holdfast.bus.composition import TenantBus
 from holdfast.bus.handlers import Handler
@@ -29,6 +31,12 @@ from holdfast.execution.rest.graphql import GRAPHQL, INTROSPECTION, GraphqlRunne
 from holdfast.execution.rest.jsonrpc import JSON_RPC
 from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
 from holdfast.execution.running_calls import RunningCalls
+from holdfast.execution.sandbox.kinds import InstalledKinds
+from holdfast.execution.sandbox.languages import LANGUAGES
+from holdfast.execution.sandbox.probe import SandboxProbe
+from holdfast.execution.sandbox.processes import SandboxProcesses
+from holdfast.execution.sandbox.sandbox import Sandbox
+from holdfast.execution.scripts import ScriptRunner, Scripts
 from holdfast.execution.secrets import Secrets
 from holdfast.execution.served_tools import ServedTools
 from holdfast.execution.source_documents import SourceDocuments
@@ -42,8 +50,10 @@ from holdfast.skills.declarations import Declarations
 from holdfast.skills.skill import DeclaredSkill
 from holdfast.skills.sources.openapi.documents import MAX_DOCUMENT_BYTES
 from holdfast.skills.sources.selectable_types import SelectableTypes
-from holdfast.skills.tool import Kind, Tool
+from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
+
+VERDICTS = "sandbox.json"  # in the user's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +69,7 @@ class TenantExecution:
     functions: FunctionRunner
     workers: WorkerContext
     mcp: McpBackends
+    scripts: Scripts
 
     async def declare(
         self,
@@ -119,10 +130,13 @@ class SharedExecution:
     records: CallRecords
     functions: FunctionRunner
     tool_calls: Shares
+    sandbox: Sandbox
+    probe: SandboxProbe
 
-    def runs(self, kind: Kind) -> bool:
-        """Whether tools of a kind run in this process."""
-        return kind in ("function", "rest", "graphql", "jsonrpc", "mcp_server")
+    @property
+    def runs(self) -> InstalledKinds:
+        """The kinds of tools that run in this process."""
+        return InstalledKinds(("function", "rest", "graphql", "jsonrpc", "mcp_server"), self.probe)
 
     def source_documents(self, database: Database, *, owner: FindTenant) -> SourceDocuments:
         """Return what fetches the documents of a tenant's sources. `owner`: whose sources may name files."""
@@ -148,6 +162,8 @@ class SharedExecution:
         """Return the part of a tenant."""
         secrets = Secrets(database, self.sealing)
         backends = self._mcp(database, secrets)
+        scripts = Scripts(database, self.sandbox, self.probe, self.settings.sandbox)
+        script_runner = ScriptRunner(database, scripts)
         executor = Executor(
             {
                 "function": self.functions,
@@ -155,6 +171,7 @@ class SharedExecution:
                 "graphql": GraphqlRunner(self._http(secrets, GRAPHQL), SelectableTypes(database)),
                 "jsonrpc": self._http(secrets, JSON_RPC),
                 "mcp_server": McpRunner(backends),
+                **dict.fromkeys(LANGUAGES, script_runner),
             },
             admission=Admission(database, tools, self.usage),
             events=WorkerRunner(bus.commands, Outputs(database)),
@@ -181,6 +198,7 @@ class SharedExecution:
             functions=self.functions,
             workers=bus.workers,
             mcp=backends,
+            scripts=scripts,
         )
 
 
@@ -205,6 +223,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
         records = CallRecords()
         stack.push_async_callback(records.close)
         await stack.enter_async_context(ExecutionSweeper(postgres, settings))
+        sandbox = Sandbox(SandboxProcesses())
         yield SharedExecution(
             settings=settings,
             agents=config.agents,
@@ -216,5 +235,21 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             usage=usage,
             records=records,
             functions=FunctionRunner(settings.functions),
+            sandbox=sandbox,
+            probe=open_probe(config, sandbox),
             tool_calls=shared_by_tenant(limits, "tool calls", limits.tool_calls, setting="limits.tool_calls"),
         )
+
+
+def open_probe(config: Config, sandbox: Sandbox) -> SandboxProbe:
+    """Return what tries the sandbox. It keeps its verdicts with the user, because they are about the machine."""
+    settings = config.execution.sandbox
+    programs = {"python": settings.python, "javascript": settings.node}
+    named = {language: None if program is None else str(program) for language, program in programs.items()}
+    return SandboxProbe(sandbox, verdicts_file(os.environ), named)
+
+
+def verdicts_file(environ: Mapping[str, str]) -> Path:
+    """Return the file with the verdicts on the sandbox of this machine."""
+    cache = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "/")) / ".cache"
+    return Path(cache) / "holdfast" / VERDICTS

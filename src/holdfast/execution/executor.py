@@ -15,9 +15,9 @@ from holdfast.execution.runner import Result, ToolRunner
 from holdfast.execution.worker_runner import NotTaken, WorkerRunner
 from holdfast.skills.arguments import ArgumentRefusal
 from holdfast.skills.run import Run
-from holdfast.skills.tool import Kind, Mode, Tool
+from holdfast.skills.tool import SCRIPTS, Kind, Mode, Tool
 
-MARGIN = 5.0  # seconds beyond a call's time limit that it takes to end a call in a worker
+MARGIN = 5.0  # seconds beyond a call's time limit that it takes to end a call in a worker or in the sandbox
 
 _has_place: ContextVar[bool] = ContextVar("holdfast_tool_has_place", default=False)
 
@@ -96,10 +96,10 @@ class Executor:
             tool,
             run,
             work,
-            timeout=limit + MARGIN if chosen_mode == "event" else limit,
+            timeout=limit + MARGIN if chosen_mode == "event" or tool.kind in SCRIPTS else limit,
             max_output_bytes=max_output_bytes,
             max_whole_bytes=self._max_whole_bytes,
-            ours=chosen_mode == "inline" and tool.kind in ("rest", "jsonrpc", "mcp_server"),
+            ours=chosen_mode == "inline" and tool.kind != "function",
         )
         if self._admission is not None and tool.id is not None:
             self._admission.count(tool.id, failed=outcome.status != "done", latency_ms=outcome.latency_ms)

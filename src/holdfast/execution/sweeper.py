@@ -44,9 +44,15 @@ class ExecutionSweeper(PeriodicJob):
         return await for_each_tenant(self._postgres, tenants, self._lapse, name=NAME)
 
     async def sweep(self) -> int:
-        """Delete calls that ended long ago, and return how many."""
-        tenants = await self._postgres.system.all(sql("tenants_with_old_executions"), self._keep_for)
-        return await for_each_tenant(self._postgres, tenants, self._forget, name=NAME)
+        """Delete calls that ended long ago and old records of the sandbox, and return how many."""
+        count = 0
+        for tenants_with, forget in (
+            ("tenants_with_old_executions", self._forget),
+            ("tenants_with_old_sandbox_executions", self._forget_sandbox),
+        ):
+            tenants = await self._postgres.system.all(sql(tenants_with), self._keep_for)
+            count += await for_each_tenant(self._postgres, tenants, forget, name=NAME)
+        return count
 
     async def step(self) -> None:
         """Give up calls whose lease has expired, and from time to time delete old ones."""
@@ -81,3 +87,7 @@ class ExecutionSweeper(PeriodicJob):
 
     async def _forget(self, database: Database) -> int:
         return await in_batches(lambda: database.run(sql("forget_executions"), self._keep_for, TOGETHER), TOGETHER)
+
+    async def _forget_sandbox(self, database: Database) -> int:
+        statement = sql("forget_sandbox_executions")
+        return await in_batches(lambda: database.run(statement, self._keep_for, TOGETHER), TOGETHER)

@@ -20,7 +20,7 @@ from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.disclosure import Catalog, KnownSkill, Opening, SkillGrant, catalog_of, opening_of, resolve_opening
 from holdfast.skills.offers import Offer, offer_of
-from holdfast.skills.runnable_kinds import Runs, can_run
+from holdfast.skills.runnable_kinds import RunnableKinds, can_run
 from holdfast.skills.tools import Tools
 
 KNOWN_FOR = 10.0  # seconds after which changes by plain SQL are seen, too
@@ -256,7 +256,7 @@ def _tokens(counter: TokenCounter, texts: Iterable[str]) -> int:
     return sum(map(counter.count, texts))
 
 
-def _skill(row: Mapping[str, Any], runs: Runs) -> KnownSkill:
+def _skill(row: Mapping[str, Any], runs: RunnableKinds) -> KnownSkill:
     needs = [(UUID(id), required) for id, required, _, _ in row["needs"]]
     return KnownSkill(
         UUID(row["id"]),

@@ -12,7 +12,7 @@ from holdfast.skills.catalog import Catalogs
 from holdfast.skills.history import ChangeHistory
 from holdfast.skills.registry_indexer import RegistryIndexer
 from holdfast.skills.resource_updates import ResourceUpdates
-from holdfast.skills.runnable_kinds import Runs
+from holdfast.skills.runnable_kinds import RunnableKinds
 from holdfast.skills.search import RegistrySearch
 from holdfast.skills.skill_transfer import SkillTransfer
 from holdfast.skills.skills import Skills
@@ -45,7 +45,9 @@ class SharedSkills:
     updates: ResourceUpdates
     processes: ProcessCalls
 
-    def of(self, database: Database, *, runs: Runs, fetch: Fetch, fetch_if_changed: FetchIfChanged) -> TenantSkills:
+    def of(
+        self, database: Database, *, runs: RunnableKinds, fetch: Fetch, fetch_if_changed: FetchIfChanged
+    ) -> TenantSkills:
         """Return the part of a tenant. `runs` says which kinds of tools run here. `fetch` reads documents of APIs."""
         tools = Tools(database, runs)
         catalogs = Catalogs(database, tools)

@@ -14,7 +14,7 @@ from holdfast.core.text import store
 from holdfast.skills.parameters import ParameterRow, normalize, parameters_of
 from holdfast.skills.registry_terms import terms_of
 from holdfast.skills.service import method_error
-from holdfast.skills.tool import KINDS, LEVELS, LONGEST_TIMEOUT, MODES, RESERVED, Tool
+from holdfast.skills.tool import KINDS, LEVELS, LONGEST_TIMEOUT, MODES, RESERVED, SCRIPTS, Tool
 from holdfast.skills.validators import checker_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ _REFERENCE = re.compile(REFERENCE)
 REQUESTED = ("rest", "graphql", "jsonrpc")  # kinds of tools that send HTTP requests
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
 _PARAMETER = tuple(field.name for field in fields(ParameterRow))
-_SCRIPTS = ("python", "javascript", "bash")
 
 
 def check_text(what: str, field: str, text: object, longest: int, *, empty: bool = True) -> str:
@@ -180,7 +179,7 @@ def _reference_error(tool: Tool) -> tuple[str, str] | None:
         return f"a {tool.kind} tool requires a {needs}", f"Pass its {needs}."
     if tool.kind == "function" and not _REFERENCE.fullmatch(tool.reference):
         return f"its reference {tool.reference!r:.100} is not the name of a function", "Write it as module:name."
-    longest = MAX_SCRIPT if tool.kind in _SCRIPTS else 500
+    longest = MAX_SCRIPT if tool.kind in SCRIPTS else 500
     if len(store(tool.reference)) > longest:
         return f"its {needs} has more than {longest} characters", "Shorten it."
     return None

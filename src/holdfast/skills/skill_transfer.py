@@ -1,16 +1,17 @@
 """Exports skills as folders and imports them, with links to tools and dependencies. An import is all or nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from holdfast.core.errors import AlreadyExists, NotFound
 from holdfast.postgres.database import Database, Transaction
+from holdfast.skills.folder_scripts import FolderScript, is_script_of, scripts_of
 from holdfast.skills.folders import FolderSkill, FolderTool
-from holdfast.skills.runnable_kinds import Runs, every_kind
+from holdfast.skills.runnable_kinds import RunnableKinds, every_kind
 from holdfast.skills.skill import Skill, SkillContent, SkillDependency, ToolLink
 from holdfast.skills.skills import Skills
-from holdfast.skills.tools import Tools
+from holdfast.skills.tools import MAX_LISTED, Tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +35,17 @@ class _State:
 class SkillTransfer:
     """Imports and exports the skills of one tenant as folders."""
 
-    def __init__(self, database: Database, runs: Runs = every_kind) -> None:
+    def __init__(self, database: Database, runs: RunnableKinds = every_kind) -> None:
         self._database = database
         self._runs = runs
-        self._skills = Skills(database, Tools(database, runs))
+        self._tools = Tools(database, runs)
+        self._skills = Skills(database, self._tools)
 
     async def export(self, name: str) -> FolderSkill:
         """Return a skill as a folder. Inactive links are left out."""
         state = await _state(self._skills, name)
         files = await self._skills.files(name)
+        own = await _script_versions(self._tools, name)  # an import makes them of the files
         return FolderSkill(
             state.skill.name,
             state.skill.description,
@@ -54,25 +57,38 @@ class SkillTransfer:
             state.skill.parent,
             tuple(need.on for need in state.needs if need.active and need.required),
             tuple(need.on for need in state.needs if need.active and not need.required),
-            tuple(FolderTool(link.tool, link.access, link.config) for link in state.tools if link.active),
+            tuple(
+                FolderTool(link.tool, link.access, link.config)
+                for link in state.tools
+                if link.active and link.tool not in own
+            ),
         )
 
     async def load(self, folder: FolderSkill, *, replace: bool = False, by: str = "") -> ImportedSkill:
-        """Store the skill of a folder. A different skill of the same name is overwritten only with `replace`."""
+        """Store the skill of a folder. A different skill of the same name is overwritten only with `replace`.
+
+        Its scripts become tools of the skill, as far as the sandbox can run their languages.
+        """
+        scripts = [each for each in scripts_of(folder) if await self._runs.refusal(each.kind) is None]
 
         async def work(tx: Transaction) -> ImportedSkill:
             # A transaction has the methods of `Database` that are used here. So all statements are in this transaction.
             database = cast(Database, tx)
-            return await _load(Skills(database, Tools(database, self._runs)), folder, replace=replace, by=by)
+            tools = Tools(database, self._runs)
+            return await _load(Skills(database, tools), tools, folder, scripts, replace=replace, by=by)
 
         return await self._database.atomically(work)
 
 
-async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) -> ImportedSkill:
+async def _load(
+    skills: Skills, tools: Tools, folder: FolderSkill, scripts: Sequence[FolderScript], *, replace: bool, by: str
+) -> ImportedSkill:
     try:
         before = await _state(skills, folder.name)
+        former = await skills.files(folder.name)
     except NotFound:
-        before = None
+        before, former = None, {}
+    changed = {path for path, content in folder.files.items() if path not in former or former[path].content != content}
     await skills.put(
         folder.name,
         instructions=folder.instructions,
@@ -84,9 +100,11 @@ async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) 
         version=None if before is None else before.skill.version,
         by=by,
     )
+    await _store_scripts(tools, folder, scripts, changed, by=by)
+    links = [*folder.tools, *(FolderTool(each.name) for each in scripts)]
     if before is not None:
-        await _unlink(skills, before, folder, by=by)
-    for tool in folder.tools:
+        await _unlink(skills, before, folder, links, by=by)
+    for tool in links:
         await skills.link(folder.name, tool.name, access=tool.access, config=tool.config, active=True, by=by)
     for required, names in ((True, folder.requires), (False, folder.optional)):
         for name in names:
@@ -105,9 +123,38 @@ async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) 
     return ImportedSkill(folder.name, "changed", after.skill.version)
 
 
-async def _unlink(skills: Skills, before: _State, folder: FolderSkill, *, by: str) -> None:
+async def _store_scripts(
+    tools: Tools, folder: FolderSkill, scripts: Sequence[FolderScript], changed: Collection[str], *, by: str
+) -> None:
+    """Store the scripts of a folder as tools, and remove those of scripts that it no longer has."""
+    versions = await _script_versions(tools, folder.name)
+    for name in sorted(versions.keys() - {each.name for each in scripts}):
+        await tools.remove(name, by=by)
+    for each in scripts:
+        if each.name not in versions or changed:  # a schema beside it may have changed, too
+            await tools.put(
+                each.name,
+                description=each.description,
+                parameters=each.parameters,
+                kind=each.kind,
+                reference=each.reference,
+                script=each.code,
+                version=versions.get(each.name),
+                by=by,
+            )
+
+
+async def _script_versions(tools: Tools, skill: str) -> dict[str, int]:
+    """Return the versions of the tools that are scripts of a skill, by name."""
+    entries = await tools.list(skill=skill, limit=MAX_LISTED)
+    return {entry.tool.name: entry.version for entry in entries if is_script_of(entry.tool, skill)}
+
+
+async def _unlink(skills: Skills, before: _State, folder: FolderSkill, links: Iterable[FolderTool], *, by: str) -> None:
     """Remove the links that the folder does not have."""
-    for tool in _removed_names((link.tool for link in before.tools), (tool.name for tool in folder.tools)):
+    present = {link.tool for link in await skills.tools_of(folder.name)}
+    removed = _removed_names((link.tool for link in before.tools), (tool.name for tool in links))
+    for tool in (each for each in removed if each in present):
         await skills.unlink(folder.name, tool, by=by)
     for name in _removed_names((need.on for need in before.needs), (*folder.requires, *folder.optional)):
         await skills.undepend(folder.name, name, by=by)

@@ -149,7 +149,7 @@ class Skills:
             raise InvalidInput(f"the access {access!r:.100} is unknown", next=f"Use one of {', '.join(LEVELS)}.")
         known = await self._tools.by_names([tool])
         if tool in known and active is not False:
-            check_runnable(known[tool], self._tools.runs)
+            await check_runnable(known[tool], self._tools.runs)
         if config is not UNSET and (config := check_config(config)):
             if tool not in known:
                 raise unknown_tool(tool)

@@ -18,6 +18,7 @@ Mode = Literal["inline", "event"]
 Origin = Literal["code", "db", "source"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+SCRIPTS: tuple[Kind, ...] = ("python", "javascript", "bash")
 MODES: tuple[Mode, ...] = get_args(Mode)
 LEVELS: tuple[Access, ...] = get_args(Access)  # each includes those before it
 LONGEST_TIMEOUT = 86_400.0  # seconds
@@ -34,11 +35,13 @@ RESERVED = frozenset(
         "read_notes",
         "recall",
         "remember",
+        "run_code",
         "search_skills",
         "search_tools",
         "use_skill",
     }
 )
+GRANTED = frozenset({"run_code"})  # those that an agent has only if its definition names them
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from holdfast.skills.registry_columns import (
     tool_item,
 )
 from holdfast.skills.request import Backend, RequestTemplate
-from holdfast.skills.runnable_kinds import Runs, can_run, check_runnable, every_kind
+from holdfast.skills.runnable_kinds import RunnableKinds, can_run, check_runnable, every_kind
 from holdfast.skills.sources.graphql.operation_text import check_operation
-from holdfast.skills.tool import KINDS, Access, Kind, Mode, Tool, ToolEntry
+from holdfast.skills.tool import KINDS, SCRIPTS, Access, Kind, Mode, Tool, ToolEntry
 
 if TYPE_CHECKING:
     from holdfast.skills.sources.source import ImportedTool
@@ -63,7 +63,7 @@ class Diff:
 class Tools:
     """Stores and finds the tools of one tenant. `runs` says which kinds can run."""
 
-    def __init__(self, database: Database, runs: Runs = every_kind) -> None:
+    def __init__(self, database: Database, runs: RunnableKinds = every_kind) -> None:
         self._database = database
         self.runs = runs
         self._parsed: OrderedDict[str, tuple[Mapping[str, Any], Tool]] = OrderedDict()
@@ -112,7 +112,7 @@ class Tools:
             )
         if kind in REQUESTED:
             request = _request(request, method or ("" if kind == "rest" else "POST"), endpoint or "")
-        runs = server if kind == "mcp_server" else script if kind in ("python", "javascript", "bash") else reference
+        runs = server if kind == "mcp_server" else script if kind in SCRIPTS else reference
         tool = Tool(
             name,
             description,
@@ -128,7 +128,7 @@ class Tools:
             service=before.service if service is UNSET else service,
         )
         await run_in_thread(lambda: _check(tool), name="holdfast tools")  # a large schema takes long
-        check_runnable(tool, self.runs)
+        await check_runnable(tool, self.runs)
         given = tool_item(
             tool,
             implementation_class=reference or None,

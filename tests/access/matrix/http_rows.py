@@ -162,6 +162,7 @@ RUNS = [
     on("get_execution", of.execution, OWN, shows=True),
     on("get_execution", of.execution_of_run, OWN, case="of a run", shows=True),
     on("get_output", of.execution, OWN),
+    on("list_sandbox_executions", of.execution, OWN),
     on("cancel_execution", of.execution, OWN_WRITE),
     on("decide_execution", of.lost_execution, OWN_DECISION, body={"decision": "done"}, uses_up=True),
     on("decide_execution", of.lost_execution, OWN_PRIVILEGE.but("own, to call again: as a tool that is closed to users",

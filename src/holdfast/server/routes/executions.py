@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from holdfast.execution.executions import Execution, Status
+from holdfast.execution.sandbox_executions import SandboxExecution
 from holdfast.server.attachments import attachment
 from holdfast.server.fields import CallSeconds, Limit, ShortName, about
 from holdfast.server.operations import ApiCall, ApiOperations
@@ -39,6 +40,12 @@ class ExecutionPage(msgspec.Struct, frozen=True):
 
     executions: list[Execution]
     cursor: UUID | None
+
+
+class SandboxExecutionList(msgspec.Struct, frozen=True):
+    """What ran in the sandbox for an execution, oldest first. It is empty for a tool that is no script."""
+
+    sandbox_executions: list[SandboxExecution]
 
 
 @operations.declare("POST", "/api/tools/{name}/call", needs="write", errors=[NotFound, AlreadyExists, Unavailable])
@@ -84,6 +91,13 @@ async def get_output(call: ApiCall, id: UUID) -> Response:
     await call.authorization.execution(id)
     media_type, content = await call.engine.executions.output(id)
     return attachment(content, f"{id}", media_type)
+
+
+@operations.declare("GET", "/api/executions/{id}/sandbox", needs="read", errors=[NotFound])
+async def list_sandbox_executions(call: ApiCall, id: UUID) -> SandboxExecutionList:
+    """List what ran in the sandbox for an execution: the code, what it printed, and what it used."""
+    await call.authorization.execution(id)
+    return SandboxExecutionList(await call.engine.scripts.executions.of(id))
 
 
 @operations.declare("POST", "/api/executions/{id}/cancel", needs="write", errors=[NotFound])

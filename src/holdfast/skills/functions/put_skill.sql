@@ -63,6 +63,7 @@ declare
   kinds text[];
   names text[];
   befores jsonb[];
+  scripts uuid[];
 begin
   perform holdfast.lock_registry(tenant);
   select s.* into was from public.skill_t s where s.host_id = tenant and s.name = called for update;
@@ -81,6 +82,13 @@ begin
     else 'removed' end;
   if outcome <> 'removed' then
     return;
+  end if;
+  scripts := array(
+    select t.tool_id from public.tool_t t
+    where t.host_id = tenant and t.implementation_type in ('python', 'javascript', 'bash')
+      and substr(t.implementation_class, strpos(t.implementation_class, ':') + 1) = called);
+  if scripts <> '{}' then  -- tools that are files of the skill
+    perform holdfast.delete_tools(tenant, scripts, person);
   end if;
   select array_agg(l.kind), array_agg(l.name), array_agg(l.told) into kinds, names, befores from (
     select 'skill_tool' as kind, called as name, to_jsonb(k) || jsonb_build_object('skill', called, 'tool', t.name) as told

@@ -1,0 +1,149 @@
+"""The attacks on the sandbox: none succeeds in it, and they do succeed without it."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from holdfast.core.errors import Unavailable
+from holdfast.execution.sandbox import ProcessEnding, SandboxLimits, SandboxProcesses, Surroundings
+from holdfast.execution.sandbox.attacks import HEAVY, QUICK, run_attacks
+from holdfast.execution.sandbox.languages import LANGUAGES, Interpreter, Language, find_interpreter
+from holdfast.execution.sandbox.probe import SandboxProbe
+from holdfast.execution.sandbox.sandbox import Sandbox, SandboxResult
+
+pytestmark = pytest.mark.req("EXEC-03")
+
+PATIENCE = 60
+READING = {  # attacks that leave their target as it was, and so do not spoil the next one
+    "read a system file",
+    "read a secret file",
+    "list a folder",
+    "escape by a symbolic link",
+    "escape by a relative path",
+    "connect by TCP",
+    "send by UDP",
+    "connect to a Unix socket",
+    "listen on a port",
+    "read devices",
+}
+
+
+class Unprotected(Sandbox):
+    """Runs programs as they are, except for the attacks that would harm this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(SandboxProcesses())
+        self._folder = folder
+
+    async def run(
+        self, command: Sequence[str], *, limits: SandboxLimits, surroundings: Surroundings, stdin: bytes = b""
+    ) -> SandboxResult:
+        """Run it without any protection."""
+        if len(command) > len(command[: command.index("attack.py") + 1]):
+            return SandboxResult(b"", b"", ProcessEnding(1, None, 0, 0, 0), None)
+        for name, content in (surroundings.files or {}).items():
+            harmless = "QUICK = {name: attack for name, attack in QUICK.items() if name in " + repr(READING) + "}\n"
+            (self._folder / name).write_bytes(content.replace(b"quick() if", harmless.encode() + b"quick() if"))
+        environment = {"PATH": os.defpath, **(surroundings.environment or {})}
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=self._folder, env=environment, stdout=asyncio.subprocess.PIPE
+        )
+        said, _ = await process.communicate()
+        missing = [name for attacks in QUICK.values() for name in attacks if name not in READING]
+        return SandboxResult(
+            said + "".join(f"{name}\tblocked\t-\n" for name in missing).encode(),
+            b"",
+            ProcessEnding(0, None, 0, 0, 0),
+            None,
+        )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_no_attack_succeeds_in_the_sandbox(language: Language) -> None:
+    async with asyncio.timeout(2 * PATIENCE):
+        results = await run_attacks(Sandbox(SandboxProcesses()), find_interpreter(language, {}))
+
+    assert [result for result in results if not result.blocked] == []
+    assert len({result.attack for result in results}) == len(results) == 50
+    assert {result.group for result in results} == {*QUICK, *HEAVY}
+
+
+async def test_attacks_succeed_without_the_sandbox(tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE):
+        results = await run_attacks(Unprotected(tmp_path), find_interpreter("python", {}))
+
+    assert {result.attack for result in results if not result.blocked} >= READING
+
+
+async def test_an_attack_that_succeeds_refuses_scripts_of_the_language(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    probe = SandboxProbe(Unprotected(folder), tmp_path / "verdicts.json", {})
+
+    with pytest.raises(Unavailable) as refused:
+        await probe.check("python")
+
+    assert refused.value.what == "scripts in python are refused"
+    assert "does not stop an attack on this machine: read a system file" in refused.value.why
+    assert "holdfast doctor" in refused.value.next
+
+
+async def test_a_verdict_is_remembered_until_the_interpreter_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    async def count(_: Sandbox, interpreter: Interpreter) -> list[object]:
+        tried.append(str(interpreter.program))
+        return []
+
+    monkeypatch.setattr("holdfast.execution.sandbox.probe.run_attacks", count)
+    python = tmp_path / "python"
+    python.write_text("")
+    file, sandbox = tmp_path / "verdicts.json", Sandbox(SandboxProcesses())
+
+    for _ in range(2):
+        await SandboxProbe(sandbox, file, {"python": str(python)}).check("python")
+    os.utime(python, (1, 1))
+    again = SandboxProbe(sandbox, file, {"python": str(python)})
+    before = again.known("python")
+    await again.check("python")
+
+    assert before is None
+    assert tried == 2 * [str(python)]
+
+
+async def test_runs_leave_no_process_file_or_descriptor(tmp_path: Path) -> None:
+    await leaves_nothing(tmp_path, 50)
+
+
+@pytest.mark.soak(minutes=3)
+async def test_a_thousand_runs_leave_no_process_file_or_descriptor(tmp_path: Path) -> None:
+    await leaves_nothing(tmp_path, 1000)
+
+
+async def leaves_nothing(folder: Path, count: int) -> None:
+    """Run so many scripts, four at a time. Each leaves a process, files, folders and open descriptors behind."""
+    messy = "mkdir -p a/b; echo x > a/b/c; chmod 0 a/b; (trap '' HUP TERM; sleep 1000) & exec 9> left; echo $1"
+    sandbox, places = Sandbox(SandboxProcesses(folder)), asyncio.Semaphore(4)
+
+    async def run(number: int) -> bytes:
+        async with places:
+            command = ["/bin/bash", "-c", messy, "messy", str(number)]
+            return (
+                await sandbox.run(command, limits=SandboxLimits(seconds=PATIENCE), surroundings=Surroundings())
+            ).stdout
+
+    await run(0)
+    descriptors = {each.name for each in Path("/proc/self/fd").iterdir()}
+
+    printed = await asyncio.gather(*map(run, range(count)))
+
+    assert [int(each) for each in printed] == [*range(count)]
+    assert list(folder.iterdir()) == []
+    assert psutil.Process().children(recursive=True) == []
+    assert {each.name for each in Path("/proc/self/fd").iterdir()} == descriptors

@@ -1,0 +1,214 @@
+"""Programs in the sandbox: their streams, their end, and what they leave."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from holdfast.core.errors import Unavailable
+from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings
+
+pytestmark = pytest.mark.req("EXEC-03")
+
+PATIENCE = 30
+PYTHON = sys.executable
+BASH = "/bin/bash"
+LIMITS = SandboxLimits(seconds=PATIENCE)
+
+
+@pytest.fixture
+async def processes(tmp_path: Path) -> AsyncIterator[SandboxProcesses]:
+    """Programs, whose work folders are in a folder that is empty at the end."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    tmp_path.chmod(0o755)
+    folder.chmod(0o755)
+    yield SandboxProcesses(folder)
+    assert list(folder.iterdir()) == []
+
+
+async def output(
+    processes: SandboxProcesses, *command: str, limits: SandboxLimits = LIMITS, **surroundings: object
+) -> str:
+    own = Surroundings(**surroundings)  # pyright: ignore[reportArgumentType]
+    async with asyncio.timeout(PATIENCE), processes.open(command, limits, own) as process:
+        process.stdin.close()
+        out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
+        await process.wait()
+    return (out + err).decode()
+
+
+async def test_a_long_running_program_answers_on_its_pipes_until_it_is_left(processes: SandboxProcesses) -> None:
+    async with (
+        asyncio.timeout(PATIENCE),
+        processes.open([BASH, "-c", "cat"], SandboxLimits(seconds=None), Surroundings()) as cat,
+    ):
+        for line in (b"one\n", b"two\n"):
+            cat.stdin.write(line)
+            assert await cat.stdout.readline() == line
+        running = psutil.Process().children(recursive=True)
+
+    assert len(running) >= 2
+    psutil.wait_procs(running, timeout=PATIENCE)
+    assert not any(process.is_running() for process in running)
+
+
+async def test_an_ending_says_the_exit_code_the_time_and_the_memory(processes: SandboxProcesses) -> None:
+    async with processes.open([BASH, "-c", "exit 7"], LIMITS, Surroundings()) as process:
+        ending = await process.wait()
+
+    assert (ending.exit_code, ending.reason) == (7, None)
+    assert 0 < ending.cpu_seconds < PATIENCE
+    assert ending.memory_bytes > 100_000
+
+
+async def test_a_program_that_is_killed_says_so(processes: SandboxProcesses) -> None:
+    async with processes.open([BASH, "-c", "sleep 1000"], LIMITS, Surroundings()) as process:
+        process.kill()
+        ending = await process.wait()
+
+    assert (ending.exit_code, ending.reason) == (-9, "stopped")
+
+
+async def test_a_program_that_does_not_exist_cannot_be_started(processes: SandboxProcesses) -> None:
+    with pytest.raises(Unavailable, match="/nowhere/program cannot be run: No such file"):
+        await output(processes, "/nowhere/program")
+
+
+async def test_a_program_sees_its_own_files_and_no_others(processes: SandboxProcesses, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the secret")
+    secret.chmod(0o644)
+    files = {"data/notes.txt": b"a note", "run.sh": b"#!/bin/bash\necho it runs\n"}
+
+    read = await output(
+        processes,
+        *(BASH, "-c", f"cat data/notes.txt; ./run.sh; echo more > new.txt; cat new.txt; cat {secret}"),
+        files=files,
+        executable=frozenset({"run.sh"}),
+    )
+
+    assert read.startswith("a noteit runs\nmore\n")
+    assert "Permission denied" in read
+    assert "the secret" not in read
+
+
+async def test_a_program_reads_and_writes_the_folders_that_it_is_given(
+    processes: SandboxProcesses, tmp_path: Path
+) -> None:
+    given, taken = tmp_path / "given", tmp_path / "taken"
+    for folder in (given, taken):
+        folder.mkdir()
+        folder.chmod(0o777)
+    (given / "page").write_text("a page")
+    (given / "page").chmod(0o644)
+
+    read = await output(
+        processes,
+        *(BASH, "-c", f"cat {given}/page; echo x > {given}/other; echo done > {taken}/result"),
+        readable=[given],
+        writable=[taken],
+    )
+
+    assert read.startswith("a page")
+    assert "Permission denied" in read
+    assert not (given / "other").exists()
+    assert (taken / "result").read_text() == "done\n"
+
+
+async def test_a_program_has_only_the_environment_that_it_is_given(
+    processes: SandboxProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_PLANTED", "the secret")
+
+    read = await output(processes, "/usr/bin/env", environment={"TOKEN": "given"})
+
+    names = {line.partition("=")[0] for line in read.splitlines()}
+    assert names == {"PATH", "HOME", "TMPDIR", "LANG", "TOKEN"}
+    assert "TOKEN=given" in read
+
+
+@pytest.mark.parametrize(("network", "refused"), [(False, True), (True, False)])
+async def test_a_program_connects_only_if_it_has_the_network(
+    processes: SandboxProcesses, network: bool, refused: bool
+) -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        read = await output(
+            processes, BASH, "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected", network=network
+        )
+
+    assert ("connected" not in read) == refused
+
+
+async def test_processes_that_a_program_leaves_behind_end_with_it(processes: SandboxProcesses) -> None:
+    mark = f"1000.{os.getpid()}"
+
+    read = await output(
+        processes, BASH, "-c", f"for i in 1 2 3; do (trap '' HUP TERM; sleep {mark}) & done; echo begun"
+    )
+
+    assert read == "begun\n"
+    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or ())]
+
+
+async def test_a_program_that_is_left_by_a_cancelled_caller_ends(processes: SandboxProcesses) -> None:
+    begun = asyncio.Event()
+
+    async def call() -> None:
+        async with processes.open([BASH, "-c", "echo begun; sleep 1000"], LIMITS, Surroundings()) as process:
+            await process.stdout.readline()
+            begun.set()
+            await process.wait()
+
+    calling = asyncio.create_task(call())
+    async with asyncio.timeout(PATIENCE):
+        await begun.wait()
+        running = psutil.Process().children(recursive=True)
+        calling.cancel()
+        await asyncio.wait([calling])
+
+    assert calling.cancelled()
+    assert not any(process.is_running() for process in running)
+
+
+async def test_a_program_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
+    program = f"""
+import asyncio, sys
+from pathlib import Path
+from holdfast.execution.sandbox import *
+async def main():
+    command, limits = ["/bin/bash", "-c", "echo begun; sleep 1000"], SandboxLimits(seconds=None)
+    async with SandboxProcesses(Path({str(tmp_path)!r})).open(command, limits, Surroundings()) as p:
+        print((await p.stdout.readline()).decode(), flush=True)
+        await p.wait()
+asyncio.run(main())
+"""
+    tmp_path.chmod(0o755)
+    engine = await asyncio.create_subprocess_exec(PYTHON, "-c", program, stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(PATIENCE):
+        assert engine.stdout is not None
+        assert await engine.stdout.readline() == b"begun\n"
+        running = psutil.Process(engine.pid).children(recursive=True)
+
+        engine.kill()
+        await engine.wait()
+        gone, left = await asyncio.to_thread(psutil.wait_procs, running, PATIENCE)
+
+    assert len(gone) >= 2
+    assert (left, list(tmp_path.iterdir())) == ([], [])
+
+
+async def test_programs_leave_no_descriptors(processes: SandboxProcesses) -> None:
+    await output(processes, BASH, "-c", ":")
+    before = {each.name for each in Path("/proc/self/fd").iterdir()}
+
+    for _ in range(5):
+        await output(processes, BASH, "-c", "echo $$")
+
+    assert {each.name for each in Path("/proc/self/fd").iterdir()} == before
