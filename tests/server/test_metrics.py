@@ -7,7 +7,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.bus.gauges import Gauges
 from holdfast.core.config import Config
+from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
+from holdfast.execution.call_records import CallRecord
 from holdfast.memory import organization, user
 from tests.clock import Clock
 from tests.memory.without_models import without_models
@@ -144,3 +146,15 @@ async def test_memories_are_counted_by_scope_and_those_without_a_vector_apart(
         ("default", "organization"): 1,
         ("default", "user"): 2,
     }
+
+
+@pytest.mark.req("EXEC-02")
+async def test_calls_that_could_not_be_recorded_are_counted(
+    engine: Engine, site: Site, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.execution.call_records.MOST", 0)
+    record = CallRecord(id=uuid7(), tool="look", status="done", began=0.0, ended=0.0)
+
+    engine.call_records.add(engine.database, record)
+
+    assert measured(await site.ask("GET", "/metrics", key=key))["holdfast_unrecorded_calls_total", ("default",)] == 1
