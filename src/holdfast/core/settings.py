@@ -125,6 +125,7 @@ Count = Annotated[Whole, Field(ge=1)]
 Seconds = Annotated[Number, Field(gt=0)]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_split_list)]
+Folders = Annotated[tuple[Path, ...], BeforeValidator(_split_list)]
 Secret = Annotated[SecretStr | None, AfterValidator(_check_present)]
 StrongSecret = Annotated[SecretStr | None, AfterValidator(_check_strength)]
 Address = Annotated[SecretStr | None, AfterValidator(_check_database_url)]
@@ -601,8 +602,9 @@ class ExecutionSettings(SettingsSection):
         default=(), description="modules whose functions registered tools may name, as `module:name`"
     )
     commands: Names = Field(
-        default=(), description="programs that sources may start as MCP servers, such as `npx`; by default none"
+        default=(), description="programs that sources may start as MCP servers, such as `node`; by default none"
     )
+    folders: Folders = Field(default=(), description="folders that these programs may read and write")
     secret_key: StrongSecret = Field(
         default=None, description="key that encrypts the secrets of back ends; if unset, the installation's secret"
     )

@@ -25,6 +25,7 @@ from holdfast.execution.function_runner import FunctionRunner
 from holdfast.execution.mcp.listener import McpListener
 from holdfast.execution.mcp.runner import McpBackends, McpRunner
 from holdfast.execution.mcp.servers import McpServers
+from holdfast.execution.mcp.stdio import Programs
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.graphql import GRAPHQL, INTROSPECTION, GraphqlRunner
@@ -211,8 +212,10 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             AllowedHosts.parse(settings.allow_private), connections=settings.connections, limits=config.limits
         )
         await stack.enter_async_context(egress)
+        processes = SandboxProcesses()
         servers = McpServers(
             egress,
+            Programs(processes, settings.folders),
             about=SERVER,
             limit=settings.max_response_bytes,
             patience=60.0 * config.gateway.state_minutes,
@@ -223,7 +226,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
         records = CallRecords()
         stack.push_async_callback(records.close)
         await stack.enter_async_context(ExecutionSweeper(postgres, settings))
-        sandbox = Sandbox(SandboxProcesses())
+        sandbox = Sandbox(processes)
         yield SharedExecution(
             settings=settings,
             agents=config.agents,

@@ -28,9 +28,13 @@ LIMIT = 1_000_000  # bytes of a response
 
 
 @pytest.fixture
-async def site(server: EmbeddedServer, template: str, tmp_path: Path, no_models: None) -> AsyncIterator[Site]:
+async def site(
+    server: EmbeddedServer, template: str, tmp_path: Path, no_models: None, servers: Path
+) -> AsyncIterator[Site]:
     """A gateway that may start programs."""
+    tmp_path.chmod(0o777)  # as root, programs run as other users
     settings: dict[str, Any] = {
+        "execution.folders": [str(HERE), str(tmp_path), str(servers.parent.parent)],
         "execution.commands": [sys.executable, str(NODE)],
         "execution.max_response_bytes": LIMIT,
         "gateway.timeout": LONG,

@@ -64,7 +64,9 @@ async def site(
     server: EmbeddedServer, template: str, tmp_path: Path, no_models: None, python: str
 ) -> AsyncIterator[Site]:
     """A gateway that may call this machine, and start that Python."""
-    async with gateway(server, template, tmp_path, **{"execution.commands": [python]}) as site:
+    async with gateway(
+        server, template, tmp_path, **{"execution.commands": [python], "execution.folders": [SERVER]}
+    ) as site:
         yield site
 
 

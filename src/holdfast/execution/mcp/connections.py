@@ -20,7 +20,7 @@ from holdfast.execution.mcp.legacy_session import HttpSession, LegacyServer, Leg
 from holdfast.execution.mcp.messages import Message, is_response
 from holdfast.execution.mcp.modern_session import ModernSession
 from holdfast.execution.mcp.sse import SseChannel
-from holdfast.execution.mcp.stdio import Program, start
+from holdfast.execution.mcp.stdio import Program, Programs
 from holdfast.mcp.inputs import MissingCapability
 from holdfast.mcp.protocol import LEGACY, MODERN, McpError
 from holdfast.skills.client import SILENT
@@ -70,8 +70,11 @@ class McpConnections:
     `changed` takes the notifications that belong to no request.
     """
 
-    def __init__(self, egress: Egress, *, about: Mapping[str, Any], limit: int, changed: Changed) -> None:
+    def __init__(
+        self, egress: Egress, programs: Programs, *, about: Mapping[str, Any], limit: int, changed: Changed
+    ) -> None:
         self._egress = egress
+        self._programs = programs
         self._about = about
         self._limit = limit
         self._changed = changed
@@ -204,7 +207,7 @@ class McpConnections:
         if server is not None and not server.is_gone:
             return server
         assert upstream.program is not None
-        return self._channel_server(upstream, await start(upstream.program, limit=self._limit))
+        return self._channel_server(upstream, await self._programs.start(upstream.program, limit=self._limit))
 
     def _channel_server(self, upstream: Upstream, channel: Any) -> ChannelServer:
         return ChannelServer(channel, notify=lambda method: self._changed(upstream, method))

@@ -17,6 +17,7 @@ from holdfast.execution.mcp.exchange import Exchange
 from holdfast.execution.mcp.http import SessionGone
 from holdfast.execution.mcp.legacy_session import LegacySession
 from holdfast.execution.mcp.modern_session import ModernSession, capabilities_for
+from holdfast.execution.mcp.stdio import Programs
 from holdfast.mcp.headers import MirroredArgument
 from holdfast.mcp.protocol import LEGACY, MODERN, SERVER_INFO
 from holdfast.skills.client import SILENT, Client
@@ -58,9 +59,11 @@ class McpServers(PeriodicJob):
     is called with a tenant and a source when its server says that its lists have changed.
     """
 
-    def __init__(self, egress: Egress, *, about: Mapping[str, Any], limit: int, patience: float) -> None:
+    def __init__(
+        self, egress: Egress, programs: Programs, *, about: Mapping[str, Any], limit: int, patience: float
+    ) -> None:
         super().__init__("closing of MCP sessions", pause=PAUSE)
-        self._connections = McpConnections(egress, about=about, limit=limit, changed=self._changed)
+        self._connections = McpConnections(egress, programs, about=about, limit=limit, changed=self._changed)
         self._patience = patience
         self.on_change: Callable[[str, str], None] = _nothing
         self._sessions: dict[tuple[str, ...], _Kept] = {}

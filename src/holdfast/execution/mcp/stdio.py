@@ -1,22 +1,28 @@
-"""Programs that are MCP servers: they read messages on their standard input, and write messages on their output."""
+"""Programs that are MCP servers: they read messages on their standard input, and write messages on their output.
+
+They run in the sandbox, with a folder of their own, the network, and the variables of their source.
+"""
 
 import asyncio
 import logging
 import os
-import signal
-from collections.abc import AsyncIterator
-from contextlib import suppress
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from holdfast.core.background import end_task
 from holdfast.core.errors import TooLarge, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.mcp.channel import Channel
 from holdfast.execution.mcp.messages import Message, messages_of
+from holdfast.execution.sandbox.limits import SandboxLimits
+from holdfast.execution.sandbox.processes import ProcessEnding, SandboxedProcess, SandboxProcesses, Surroundings
 
 STOP_SECONDS = 2.0  # from the end of a program's input until it is killed
 CHUNK = 2**16  # bytes
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")  # variables that a program gets from this process
+LIMITS = SandboxLimits(seconds=None, cpu_seconds=None, memory_mb=2048, processes=128, files=100_000, disk_mb=None)
 MAX_COMPLAINT = 2000  # characters of the error output that are remembered
 SHOWN_COMPLAINT = 300
 
@@ -34,8 +40,9 @@ class Program:
 class ProgramChannel(Channel):
     """The pipes of a running program. `limit` is the most bytes of a message."""
 
-    def __init__(self, process: asyncio.subprocess.Process, *, name: str, limit: int) -> None:
+    def __init__(self, process: SandboxedProcess, stack: AsyncExitStack, *, name: str, limit: int) -> None:
         self._process = process
+        self._stack = stack
         self._name = name
         self._limit = limit
         self._complaint = ""
@@ -44,7 +51,6 @@ class ProgramChannel(Channel):
 
     async def send(self, message: Message) -> None:
         """Write a message as a line."""
-        assert self._process.stdin is not None
         try:
             async with self._writing:
                 self._process.stdin.write(render(message) + b"\n")
@@ -54,7 +60,6 @@ class ProgramChannel(Channel):
 
     async def messages(self) -> AsyncIterator[Message]:
         """Yield the messages. A line that is not JSON, such as a greeting, is skipped."""
-        assert self._process.stdout is not None
         buffer = bytearray()
         while chunk := await self._process.stdout.read(CHUNK):
             buffer += chunk
@@ -77,56 +82,53 @@ class ProgramChannel(Channel):
 
     async def close(self) -> str:
         """Close the input of the program, and kill it with its children if that does not end it."""
-        assert self._process.stdin is not None
         self._process.stdin.close()
-        if not await self._has_ended():
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)  # it has a process group of its own
-            await self._has_ended()
+        ending = await self._ending()
+        if ending is None:
+            self._process.kill()
+            ending = await self._ending()
         await end_task(self._errors)
-        code, said = self._process.returncode, self._complaint.strip()[-SHOWN_COMPLAINT:]
-        return f"the program {self._name} ended with {code}" + (f": {said}" if said else "")
+        await self._stack.aclose()
+        said = self._complaint.strip()[-SHOWN_COMPLAINT:]
+        how = "was killed" if ending is None or ending.exit_code < 0 else f"ended with {ending.exit_code}"
+        why = f" ({ending.reason})" if ending is not None and ending.reason not in (None, "stopped") else ""
+        return f"the program {self._name} {how}{why}" + (f": {said}" if said else "")
 
-    async def _has_ended(self) -> bool:
-        """Wait for the end of the program. It only ends once what it has written is read."""
-        assert self._process.stdout is not None
+    async def _ending(self) -> ProcessEnding | None:
+        """Wait for the end of the program. What it still writes is dropped."""
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 while await self._process.stdout.read(CHUNK):
                     pass
-                await self._process.wait()
+                return await self._process.wait()
         except TimeoutError:
-            return False
-        return True
+            return None
 
     async def _read_errors(self) -> None:
-        assert self._process.stderr is not None
         while chunk := await self._process.stderr.read(CHUNK):
             text = chunk.decode(errors="replace")
             log.debug("%s: %s", self._name, text)
             self._complaint = (self._complaint + text)[-MAX_COMPLAINT:]
 
 
-def inherited_environment() -> dict[str, str]:
-    """Return the variables that every program gets. All others may be secrets."""
-    return {name: os.environ[name] for name in INHERITED if name in os.environ}
+class Programs:
+    """Starts programs in the sandbox. `folders`: what they may read and write besides their own folder."""
 
+    def __init__(self, processes: SandboxProcesses, folders: Sequence[Path]) -> None:
+        self._processes = processes
+        self._folders = folders
 
-async def start(program: Program, *, limit: int) -> ProgramChannel:
-    """Start a program. Raise Unavailable if it cannot be started."""
-    name = program.command[0]
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *program.command,
-            env=program.environment,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise Unavailable(
-            f"the program {name} cannot be started", why=why, next="Install it on the server, or correct the command."
-        ) from None
-    return ProgramChannel(process, name=name, limit=limit)
+    async def start(self, program: Program, *, limit: int) -> ProgramChannel:
+        """Start a program. Raise Unavailable if it cannot be started. `limit` is the most bytes of a message."""
+        name, *words = program.command
+        path = shutil.which(name)
+        if path is None:
+            raise Unavailable(
+                f"the program {name} cannot be started", why="it is not there", next="Install it on the server."
+            )
+        surroundings = Surroundings(environment=program.environment, writable=self._folders, network=True)
+        async with AsyncExitStack() as stack:
+            process = await stack.enter_async_context(
+                self._processes.open((os.path.abspath(path), *words), LIMITS, surroundings, line=CHUNK)
+            )
+            return ProgramChannel(process, stack.pop_all(), name=name, limit=limit)
