@@ -41,6 +41,7 @@ SYSTEM_TABLES = {
     "public.skill_t": "finds the tenants who have skills to index",
     "public.source_check": "finds the tenants who have sources to check, and the files that are watched",
     "public.tool_t": "finds the tenants who have tools to index",
+    "public.tool_source": "finds the MCP servers that announce changes",
     "public.relay_lease": "shares the relay to Kafka among processes",
     "public.memory": "finds the tenants who have memories to delete or to embed; counts them for metrics",
     "public.memory_model": "says which model processes want for a language",

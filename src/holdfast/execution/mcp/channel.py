@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 Notify = Callable[[str], None]  # takes the method of a notification that belongs to no request
 
 
-class Channel(Protocol):
+class MessageChannel(Protocol):
     """A connection with a server, for messages in both directions."""
 
     async def send(self, message: Message) -> None:
@@ -42,7 +42,7 @@ class Channel(Protocol):
 class ChannelServer(LegacyServer, ModernServer):
     """Sends requests over a channel, several at a time. `notify` takes notifications that belong to no request."""
 
-    def __init__(self, channel: Channel, *, notify: Notify) -> None:
+    def __init__(self, channel: MessageChannel, *, notify: Notify) -> None:
         self._channel = channel
         self._notify = notify
         self._turn = asyncio.Semaphore(MAX_REQUESTS)

@@ -6,7 +6,7 @@ from urllib.parse import urljoin, urlsplit
 
 from holdfast.core.background import end_task
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.execution.mcp.channel import Channel
+from holdfast.execution.mcp.channel import MessageChannel
 from holdfast.execution.mcp.http import HttpServer
 from holdfast.execution.mcp.messages import Message, messages_of
 
@@ -14,7 +14,7 @@ MAX_UNREAD = 100  # messages
 CONNECT_SECONDS = 10.0
 
 
-class SseChannel(Channel):
+class SseChannel(MessageChannel):
     """The stream of a server, and the address to which its client posts messages."""
 
     def __init__(self, server: HttpServer) -> None:

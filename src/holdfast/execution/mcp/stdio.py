@@ -5,7 +5,6 @@ They run in the sandbox, with a folder of their own, the network, and the variab
 
 import asyncio
 import logging
-import os
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
@@ -15,7 +14,7 @@ from pathlib import Path
 from holdfast.core.background import end_task
 from holdfast.core.errors import TooLarge, Unavailable
 from holdfast.core.text import render
-from holdfast.execution.mcp.channel import Channel
+from holdfast.execution.mcp.channel import MessageChannel
 from holdfast.execution.mcp.messages import Message, messages_of
 from holdfast.execution.sandbox.limits import SandboxLimits
 from holdfast.execution.sandbox.processes import ProcessEnding, SandboxedProcess, SandboxProcesses, Surroundings
@@ -37,7 +36,7 @@ class Program:
     environment: dict[str, str] = field(repr=False)
 
 
-class ProgramChannel(Channel):
+class ProgramChannel(MessageChannel):
     """The pipes of a running program. `limit` is the most bytes of a message."""
 
     def __init__(self, process: SandboxedProcess, stack: AsyncExitStack, *, name: str, limit: int) -> None:
@@ -129,6 +128,6 @@ class Programs:
         surroundings = Surroundings(environment=program.environment, writable=self._folders, network=True)
         async with AsyncExitStack() as stack:
             process = await stack.enter_async_context(
-                self._processes.open((os.path.abspath(path), *words), LIMITS, surroundings, line=CHUNK)
+                self._processes.open((str(Path(path).absolute()), *words), LIMITS, surroundings, line=CHUNK)
             )
             return ProgramChannel(process, stack.pop_all(), name=name, limit=limit)
