@@ -20,7 +20,6 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "gateway/mcp/legacy/sql/call_states.sql": Plan("mcp_session_pkey", ("key 7", ["1"], MINUTE, "s")),
     "gateway/mcp/legacy/sql/listen.sql": Plan("mcp_session_pkey", ("key 7", "token")),
     "gateway/mcp/legacy/sql/take_up_stream.sql": Plan("mcp_stream_pkey", ("key 7", "s", "token")),
-    "execution/mcp/sql/announced_sources.sql": Cold("lists the MCP servers of all tenants, every few seconds"),
     "gateway/sql/source_offers.sql": Cold("once per change of the registry, a row per source"),
     "gateway/mcp/sql/resource_versions.sql": Plan("resource_update_pkey", ([b"digest"],)),
     "skills/sql/forget_updates.sql": Plan("resource_update_by_age", (MINUTE,)),

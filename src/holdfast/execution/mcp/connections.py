@@ -20,7 +20,7 @@ from holdfast.execution.mcp.legacy_session import HttpSession, LegacyServer, Leg
 from holdfast.execution.mcp.messages import Message, is_response
 from holdfast.execution.mcp.modern_session import ModernSession
 from holdfast.execution.mcp.sse import SseChannel
-from holdfast.execution.mcp.stdio import Program, Programs
+from holdfast.execution.mcp.stdio import Programs, ServerProgram
 from holdfast.mcp.inputs import MissingCapability
 from holdfast.mcp.protocol import LEGACY, MODERN, McpError
 from holdfast.skills.client import SILENT
@@ -47,7 +47,7 @@ class Upstream:
     source: str
     url: str
     headers: Mapping[str, str] = field(repr=False)
-    program: Program | None = None
+    program: ServerProgram | None = None
     sampling: bool = False
     user: str = ""
 

@@ -12,7 +12,7 @@ from holdfast.core.text import render
 from holdfast.execution.mcp.connections import Upstream
 from holdfast.execution.mcp.exchange import Exchange
 from holdfast.execution.mcp.servers import McpServers
-from holdfast.execution.mcp.stdio import Program
+from holdfast.execution.mcp.stdio import ServerProgram
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.requests import fill_secrets, secrets_in
 from holdfast.execution.rest.runner import LEAD, Secrets, redact_error, secret_values
@@ -59,7 +59,7 @@ class McpBackends:
                 backend.source,
                 server.url,
                 {name: fill_secrets(value, values) for name, value in backend.headers.items()},
-                Program(server.command, variables) if server.command else None,
+                ServerProgram(server.command, variables) if server.command else None,
                 server.sampling,
                 "" if server.shared else user,
             ),

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ServerProgram:
     """A program to start: its command line and its environment, which can contain secrets."""
 
     command: tuple[str, ...]
@@ -117,7 +117,7 @@ class Programs:
         self._processes = processes
         self._folders = folders
 
-    async def start(self, program: Program, *, limit: int) -> ProgramChannel:
+    async def start(self, program: ServerProgram, *, limit: int) -> ProgramChannel:
         """Start a program. Raise Unavailable if it cannot be started. `limit` is the most bytes of a message."""
         name, *words = program.command
         path = shutil.which(name)
