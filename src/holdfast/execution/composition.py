@@ -44,7 +44,7 @@ from holdfast.skills.skill import DeclaredSkill
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
 
-VERDICTS = "sandbox.json"  # in the user's cache
+VERDICTS = "sandbox/verdicts.json"  # in the user's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
