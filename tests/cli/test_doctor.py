@@ -260,3 +260,18 @@ def test_without_a_model_nobody_is_asked(prepared: Program, free_port: dict[str,
 
     assert parts(done)["language model"]["state"] == "ok"
     assert "offline model" in parts(done)["language model"]["found"]
+
+
+@pytest.mark.req("EXEC-03")
+def test_the_attacks_on_the_sandbox_are_shown_in_groups_and_each_on_request(
+    prepared: Program, free_port: dict[str, str]
+) -> None:
+    found = parts(prepared("doctor", "--json", environment=free_port))
+    whole = prepared("--verbose", "doctor", environment=free_port)
+
+    groups = {part.removeprefix("sandbox: ") for part in found if part.startswith("sandbox: ")}
+    assert {"files", "environment", "network", "signals", "forks", "memory", "disk", "time", "ptrace"} <= groups
+    assert found["sandbox: files"]["state"] == "ok"
+    assert found["sandbox: files"]["found"] == f"{17 * 3} attacks blocked"
+    assert {each["blocked"] for each in found["sandbox: files"]["details"]} == {True}
+    assert "escape by a symbolic link" in whole.stdout

@@ -54,7 +54,7 @@ from holdfast.skills.sources.selectable_types import SelectableTypes
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
 
-VERDICTS = "sandbox.json"  # in the user's cache
+VERDICTS = "sandbox/verdicts.json"  # in the user's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

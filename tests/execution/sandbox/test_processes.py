@@ -212,3 +212,14 @@ async def test_programs_leave_no_descriptors(processes: SandboxProcesses) -> Non
         await output(processes, BASH, "-c", "echo $$")
 
     assert {each.name for each in Path("/proc/self/fd").iterdir()} == before
+
+
+async def test_a_program_that_is_killed_while_it_ends_still_reports(processes: SandboxProcesses) -> None:
+    for _ in range(10):
+        async with processes.open([BASH, "-c", "echo end"], LIMITS, Surroundings()) as process:
+            await process.stdout.read()
+            process.kill()
+            process.kill()
+            ending = await process.wait()
+
+        assert (ending.exit_code, ending.reason) in ((0, None), (0, "stopped"), (-9, "stopped"))

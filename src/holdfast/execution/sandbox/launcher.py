@@ -41,20 +41,26 @@ def main() -> None:
     """Run the program of the request, and report."""
     os.dup2(int(sys.argv[1]), CONTROL, inheritable=False)
     request = receive()
+    report(run(request))
+    # If a word of the other side were left unread, the end of this process would destroy the report.
+    while os.read(CONTROL, 64):
+        pass
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    """Run the program to its end, and return the last report."""
     begun = time.monotonic()
-    os.set_blocking(CONTROL, False)
     try:
         pid = start(request)
+        report({"pid": pid})
+        for standard in (0, 1, 2):  # the program alone holds them: its readers see when it closes them
+            os.dup2(os.open(os.devnull, os.O_RDWR), standard)
+        reason, status, usage = watch(pid, request, begun)
     except (StepFailed, OSError) as error:
-        report({"error": str(error)})
+        return {"error": str(error)}
+    finally:
         remove_folder(request["folder"])
-        return
-    report({"pid": pid})
-    for standard in (0, 1, 2):  # the program alone holds them: its readers see when it closes them
-        os.dup2(os.open(os.devnull, os.O_RDWR), standard)
-    reason, status, usage = watch(pid, request, begun)
-    remove_folder(request["folder"])
-    report({"reason": reason, "status": status, "seconds": time.monotonic() - begun, **usage})
+    return {"reason": reason, "status": status, "seconds": time.monotonic() - begun, **usage}
 
 
 def receive() -> dict[str, Any]:

@@ -69,7 +69,8 @@ class SandboxProbe:
             if verdict is None:
                 verdict = await self._try(self.interpreter(language))
                 self._verdicts = {**self._read(), language: verdict}
-                await run_in_thread(self._write, name="sandbox verdicts")
+                if verdict.results:  # what kept the attacks from being made may pass
+                    await run_in_thread(self._write, name="sandbox verdicts")
         return verdict
 
     async def check(self, language: Language) -> Interpreter:
