@@ -391,13 +391,14 @@ def read_document(location: str, progress: Progress) -> str:
 def format_source(source: Mapping[str, Any]) -> str:
     """Format a source for the terminal."""
     backend, choice = source["backend"], source["choice"]
+    server, is_asked = backend.get("mcp"), source["kind"] == "mcp"
     chosen = ["everything"] if choice["everything"] else []
     chosen += [*choice["operations"], *(f"tag {tag}" for tag in choice["tags"]), *choice["paths"]]
     about = {
         "document": " ".join(filter(None, [source["title"], source["label"]])),
-        "location": source["location"] or "given by hand",
-        "chosen": ", ".join(chosen) or "what the document marks",
-        "MCP": _describe_server(backend.get("mcp")),
+        "location": "" if is_asked else source["location"] or "given by hand",
+        "chosen": ", ".join(chosen) or ("everything" if is_asked else "what the document marks"),
+        "server": _describe_server(server),
         "base URL": backend.get("base_url") or "",
         "auth": ", ".join(f"{scheme} by {secret}" for scheme, secret in backend.get("auth", {}).items()),
         "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import uvloop
 
 from holdfast.core.errors import Unavailable
 from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings
@@ -223,3 +224,11 @@ async def test_a_program_that_is_killed_while_it_ends_still_reports(processes: S
             ending = await process.wait()
 
         assert (ending.exit_code, ending.reason) in ((0, None), (0, "stopped"), (-9, "stopped"))
+
+
+def test_the_end_of_an_output_is_seen_in_the_event_loop_of_the_server_too() -> None:
+    async def run() -> str:
+        async with asyncio.timeout(PATIENCE):
+            return await output(SandboxProcesses(), BASH, "-c", "cat; echo done")
+
+    assert uvloop.run(run()) == "done\n"
