@@ -229,6 +229,6 @@ async def test_a_program_that_is_killed_while_it_ends_still_reports(processes: S
 def test_the_end_of_an_output_is_seen_in_the_event_loop_of_the_server_too() -> None:
     async def run() -> str:
         async with asyncio.timeout(PATIENCE):
-            return await output(SandboxProcesses(), BASH, "-c", "cat; echo done")
+            return await output(SandboxProcesses(), BASH, "--norc", "-c", "cat; echo done")
 
     assert uvloop.run(run()) == "done\n"

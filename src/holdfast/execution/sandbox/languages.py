@@ -39,7 +39,9 @@ class Interpreter:
         options = {
             "python": ["-B", "-s"],
             "javascript": [f"--max-old-space-size={int(_HEAP * memory_mb)}"],
-            "bash": [],
+            "bash": [
+                "--norc"
+            ],  # it reads files for people where its input is a socket, as in the event loop of the server
         }
         return [str(self.program), *options[self.language], file]
 
