@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import uvloop
 
 from holdfast.core.errors import Unavailable
 from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings
@@ -223,3 +224,11 @@ async def test_a_program_that_is_killed_while_it_ends_still_reports(processes: S
             ending = await process.wait()
 
         assert (ending.exit_code, ending.reason) in ((0, None), (0, "stopped"), (-9, "stopped"))
+
+
+def test_streams_end_with_the_program_on_the_event_loop_of_the_server_too() -> None:
+    async def run() -> str:
+        return await output(SandboxProcesses(), BASH, "-c", "cat; echo end")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert "end\n" in runner.run(run())

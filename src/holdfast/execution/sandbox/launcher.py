@@ -40,6 +40,7 @@ class StepFailed(Exception):
 def main() -> None:
     """Run the program of the request, and report."""
     os.dup2(int(sys.argv[1]), CONTROL, inheritable=False)
+    libc.syscall(_CLOSE_RANGE, CONTROL + 1, 0xFFFFFFFF, 0)  # uvloop passes on copies of the program's streams
     request = receive()
     report(run(request))
     # If a word of the other side were left unread, the end of this process would destroy the report.
