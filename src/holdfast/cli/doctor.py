@@ -3,7 +3,7 @@
 import logging
 from dataclasses import asdict
 
-from holdfast.cli.doctor_checks import examine
+from holdfast.cli.doctor_checks import Check, examine
 from holdfast.cli.invocation import Invocation, command, single
 from holdfast.core.wires import EXIT_CODE
 
@@ -23,7 +23,7 @@ async def doctor(invocation: Invocation) -> int:
     with output.progress() as progress:
         checks = await examine(invocation.config, progress)
     failures = [check for check in checks if check.state == "fail"]
-    output.record({"ok": not failures, "checks": [asdict(check) for check in checks]})
+    output.record({"ok": not failures, "checks": [_record(check) for check in checks]})
     if not invocation.json:
         rows = [
             {"part": check.part, "state": check.state, "found": f"{check.found}. {check.next}".rstrip(" .")}
@@ -35,3 +35,10 @@ async def doctor(invocation: Invocation) -> int:
             attacks = [{**each, "result": "blocked" if each["blocked"] else "succeeded"} for each in details]
             output.rows(attacks, {"result": "RESULT", "language": "LANGUAGE", "attack": "ATTACK", "detail": "DETAIL"})
     return EXIT_CODE[failures[0].code] if failures else 0
+
+
+def _record(check: Check) -> dict[str, object]:
+    fields = asdict(check)
+    if not check.details:
+        del fields["details"]
+    return fields

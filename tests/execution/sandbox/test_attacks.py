@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core.errors import Unavailable
 from holdfast.execution.sandbox import ProcessEnding, SandboxLimits, SandboxProcesses, Surroundings
-from holdfast.execution.sandbox.attacks import HEAVY, QUICK, run_attacks
+from holdfast.execution.sandbox.attacks import HEAVY, QUICK, AttackResult, run_attacks
 from holdfast.execution.sandbox.languages import LANGUAGES, Interpreter, Language, find_interpreter
 from holdfast.execution.sandbox.probe import SandboxProbe
 from holdfast.execution.sandbox.sandbox import Sandbox, SandboxResult
@@ -97,9 +97,9 @@ async def test_a_verdict_is_remembered_until_the_interpreter_changes(
 ) -> None:
     tried: list[str] = []
 
-    async def count(_: Sandbox, interpreter: Interpreter) -> list[object]:
+    async def count(_: Sandbox, interpreter: Interpreter) -> list[AttackResult]:
         tried.append(str(interpreter.program))
-        return []
+        return [AttackResult("files", "read a secret file", True, "Permission denied")]
 
     monkeypatch.setattr("holdfast.execution.sandbox.probe.run_attacks", count)
     python = tmp_path / "python"
