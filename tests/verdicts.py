@@ -9,8 +9,9 @@ KEPT = verdicts_file(os.environ)
 
 
 def share_verdicts(cache: Path) -> None:
-    """Let programs whose cache folder this is use the verdicts on the sandbox, and add to them."""
+    """Let programs whose cache folder this is use the verdicts on the sandbox, and nothing else that the user has."""
+    place = verdicts_file({"XDG_CACHE_HOME": str(cache)})
     KEPT.parent.mkdir(parents=True, exist_ok=True)
-    cache.mkdir(parents=True, exist_ok=True)
-    if not (cache / KEPT.parent.name).exists():
-        (cache / KEPT.parent.name).symlink_to(KEPT.parent)
+    place.parent.parent.mkdir(parents=True, exist_ok=True)
+    if not place.parent.exists():
+        place.parent.symlink_to(KEPT.parent)
