@@ -29,7 +29,7 @@ from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import open_probe
 from holdfast.execution.issuer_connections import open_fetch
 from holdfast.execution.sandbox import SandboxProcesses
-from holdfast.execution.sandbox.attacks import AttackResult
+from holdfast.execution.sandbox.attack_result import AttackResult
 from holdfast.execution.sandbox.languages import LANGUAGES
 from holdfast.execution.sandbox.sandbox import Sandbox
 from holdfast.llm import Caller, ChatMessage, ModelRequest

@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.core.errors import Unavailable
 from holdfast.execution.sandbox import ProcessEnding, SandboxLimits, SandboxProcesses, Surroundings
-from holdfast.execution.sandbox.attacks import HEAVY, QUICK, AttackResult, run_attacks
+from holdfast.execution.sandbox.attack_result import AttackResult
+from holdfast.execution.sandbox.attacks import HEAVY, QUICK, run_attacks
 from holdfast.execution.sandbox.languages import LANGUAGES, Interpreter, Language, find_interpreter
 from holdfast.execution.sandbox.probe import SandboxProbe
 from holdfast.execution.sandbox.sandbox import Sandbox, SandboxResult
@@ -101,7 +102,7 @@ async def test_a_verdict_is_remembered_until_the_interpreter_changes(
         tried.append(str(interpreter.program))
         return [AttackResult("files", "read a secret file", True, "Permission denied")]
 
-    monkeypatch.setattr("holdfast.execution.sandbox.probe.run_attacks", count)
+    monkeypatch.setattr("holdfast.execution.sandbox.attacks.run_attacks", count)
     python = tmp_path / "python"
     python.write_text("")
     file, sandbox = tmp_path / "verdicts.json", Sandbox(SandboxProcesses())

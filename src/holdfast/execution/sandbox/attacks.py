@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from holdfast.core.errors import Unavailable
+from holdfast.execution.sandbox.attack_result import AttackResult
 from holdfast.execution.sandbox.languages import Interpreter
 from holdfast.execution.sandbox.launcher import remove_folder
 from holdfast.execution.sandbox.limits import MEGABYTE, SandboxLimits
@@ -91,16 +92,6 @@ LIMITS = SandboxLimits(
 )
 _ENDLESS = replace(LIMITS, seconds=1, cpu_seconds=1)
 _BY_STATE = frozenset({"change permissions"})  # the call may succeed and do nothing
-
-
-@dataclass(frozen=True, slots=True)
-class AttackResult:
-    """How an attack ended. `detail`: what stopped it, or what it got."""
-
-    group: str
-    attack: str
-    blocked: bool
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)

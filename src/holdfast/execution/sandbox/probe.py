@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.threads import run_in_thread
-from holdfast.execution.sandbox.attacks import AttackResult, run_attacks
+from holdfast.execution.sandbox.attack_result import AttackResult
 from holdfast.execution.sandbox.languages import LANGUAGES, Interpreter, Language, find_interpreter
 from holdfast.execution.sandbox.processes import landlock_version
 from holdfast.execution.sandbox.sandbox import Sandbox
@@ -85,6 +85,8 @@ class SandboxProbe:
         return find_interpreter(language, self._programs)
 
     async def _try(self, interpreter: Interpreter) -> SandboxVerdict:
+        from holdfast.execution.sandbox.attacks import run_attacks  # it takes long to import, and is seldom needed
+
         basis = _basis(interpreter)
         try:
             results = await run_attacks(self._sandbox, interpreter)
