@@ -1,14 +1,15 @@
-"""What the sandbox costs: the start of a script in it, next to a bare process and, if it is there, bubblewrap.
+"""What the sandbox costs: a script in it, next to a bare process and, if it is there, bubblewrap; in one run.
 
-ARGS="--runs 100" measures more runs.
+With 20 seconds or more, the attacks on it are made and counted, too.
 """
 
-import argparse
 import asyncio
 import shutil
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+
+from measure import Table, arguments
 
 from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings
 from holdfast.execution.sandbox.attacks import run_attacks
@@ -18,6 +19,9 @@ from holdfast.execution.sandbox.sandbox import Sandbox
 CODE = {"python": "print(1)", "javascript": "console.log(1)", "bash": "echo 1"}
 FLAG = {"python": "-c", "javascript": "-e", "bash": "-c"}
 LIMITS = SandboxLimits()
+FEWEST = 3  # runs
+WITH_ATTACKS = 20.0  # seconds
+UNSHARED = ("--unshare-all", "--clearenv", "--ro-bind", "/", "/", "--dev", "/dev")
 
 
 async def bare(*command: str) -> None:
@@ -29,44 +33,47 @@ async def bare(*command: str) -> None:
     assert said == b"1\n", said
 
 
-async def measure(runs: int, run: Callable[[], Awaitable[object]]) -> str:
-    """Return the median and the 95th percentile of the time of a run, in milliseconds."""
+async def measure(seconds: float, run: Callable[[], Awaitable[object]]) -> list[float]:
+    """Return the times of runs one after another, in milliseconds."""
     await run()
     times: list[float] = []
-    for _ in range(runs):
+    end = time.perf_counter() + seconds
+    while len(times) < FEWEST or time.perf_counter() < end:
         began = time.perf_counter()
         await run()
         times.append(1000 * (time.perf_counter() - began))
-    return f"{statistics.median(times):8.1f} {statistics.quantiles(times, n=20)[-1]:8.1f}"
+    return times
 
 
 async def main() -> None:
-    """Print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=50)
-    runs: int = parser.parse_args().runs
+    """Measure, and keep the figures."""
+    options = arguments(__doc__ or "", seconds=30)
     sandbox = Sandbox(SandboxProcesses())
     bubblewrap = shutil.which("bwrap")
-    print(f"{'':34}{'median':>8} {'p95':>8}  ms, {runs} runs one after another")
+    cells, figures, notes = [("language", "way", "median ms", "p95 ms", "runs")], list[dict[str, object]](), list[str]()
     for language in LANGUAGES:
         interpreter = find_interpreter(language, {})
-        command = [str(interpreter.program), FLAG[language], CODE[language]]
+        command = (str(interpreter.program), FLAG[language], CODE[language])
 
-        async def sandboxed(command: list[str] = command) -> None:
+        async def sandboxed(command: tuple[str, ...] = command) -> None:
             result = await sandbox.run(command, limits=LIMITS, surroundings=Surroundings())
             assert result.stdout == b"1\n", result
 
-        print(f"{language + ', bare process':34}{await measure(runs, lambda command=command: bare(*command))}")
+        ways: dict[str, Callable[[], Awaitable[object]]] = {"bare process": lambda c=command: bare(*c)}
         if bubblewrap is not None:
-            wrapped = [bubblewrap, "--unshare-all", "--clearenv", "--ro-bind", "/", "/", "--dev", "/dev", *command]
-            print(f"{language + ', bubblewrap':34}{await measure(runs, lambda wrapped=wrapped: bare(*wrapped))}")
-        print(f"{language + ', sandbox':34}{await measure(runs, sandboxed)}")
-    for language in LANGUAGES:
-        began = time.perf_counter()
-        results = await run_attacks(sandbox, find_interpreter(language, {}))
-        passed = sum(not result.blocked for result in results)
-        took = time.perf_counter() - began
-        print(f"{language}: {len(results)} attacks, {passed} succeed, {took:.1f} s")
+            ways["bubblewrap"] = lambda c=command: bare(bubblewrap, *UNSHARED, *c)
+        ways["sandbox"] = sandboxed
+        for way, run in ways.items():
+            times = await measure(options.seconds / len(LANGUAGES) / len(ways), run)
+            median, p95 = statistics.median(times), statistics.quantiles(times, n=20)[-1]
+            cells.append((language, way, f"{median:.1f}", f"{p95:.1f}", str(len(times))))
+            figures.append({"language": language, "way": way, "median_ms": median, "p95_ms": p95, "runs": len(times)})
+        if options.seconds >= WITH_ATTACKS:
+            results = await run_attacks(sandbox, interpreter)
+            succeeded = sum(not result.blocked for result in results)
+            notes.append(f"{language}: {len(results)} attacks, of which {succeeded} succeed.")
+    Table("sandbox", "A script in the sandbox", cells, figures, notes, ["holdfast"]).publish(options.results)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

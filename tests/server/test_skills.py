@@ -200,7 +200,10 @@ async def test_a_folder_comes_in_and_goes_out_as_it_was(site: Site) -> None:
     assert created.json() == {"name": "returns", "change": "created", "version": 1}
     assert again.json()["change"] == "unchanged"
     assert (shown["label"], shown["front_matter"]) == ("1.2.0", {"license": "MIT"})
-    assert [(link["tool"], link["access"]) for link in shown["tools"]] == [("refund", "execute")]
+    assert [(link["tool"], link["access"]) for link in shown["tools"]] == [
+        ("refund", "execute"),
+        ("returns_check", "execute"),
+    ]
     assert [need["on"] for need in shown["needs"]] == ["orders"]
     assert {"path": "scripts/check.py", "bytes": 8, "executable": True} in shown["files"]
     assert base64.b64decode(out["SKILL.md"]["content"]).decode() == PAGE

@@ -176,13 +176,13 @@ async def test_a_tool_that_cannot_run_is_refused_with_the_reason_and_what_to_do(
     body = {
         "description": "",
         "parameters": {"type": "object"},
-        "kind": "python",
-        "script": "print(1)",
+        "kind": "java",
+        "reference": "com.shop.Track",
     }
 
     reply = await site.ask("PUT", "/api/tools/track", json=body)
 
     told = reply.json()
     assert (reply.status, told["code"]) == (400, "invalid_input")
-    assert told["why"] == "this installation has no runner for the kind python"
+    assert told["why"] == "this installation has no runner for the kind java"
     assert "function, rest" in told["next"]
