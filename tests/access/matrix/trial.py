@@ -32,6 +32,9 @@ class Cell:
         return isinstance(self.outcome, int)
 
 
+RECORDED = ("tool", "rpc")  # the ways on which each call is a row
+
+
 class Trial:
     """Asks every cell of a row, and notes what is not as the rule says."""
 
@@ -77,6 +80,8 @@ class Trial:
         after = self._last = await self._world.fingerprints()
         changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
         tables = {table for table, of in changed if tenant in (None, of)}
+        if tenant is None and self._row.way in RECORDED:  # a call that fails is recorded, too: for its caller's tenant
+            tables.discard("tool_executions")
         known = self._row.crosses if tenant else ""
         if known and not tables:
             self.failures.append(f"{self._row}: no rows have changed: take `crosses` away")

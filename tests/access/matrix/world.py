@@ -179,6 +179,7 @@ class World:
 
     async def fingerprints(self) -> Fingerprints:
         """How many rows there are, and their checksum, by table and tenant."""
+        await self.site.engine.call_records.flush()  # records of calls are written behind the answers
         rows = await self._owner.all(self._statement)
         return {
             (row["name"], self._tenants.get(row["tenant"], row["tenant"])): (row["rows"], row["sum"]) for row in rows
