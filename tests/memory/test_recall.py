@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine
-from holdfast.memory import Memories, agent, organization, session, user
+from holdfast.memory import Memories, agent, memory_indexer, organization, session, user
 from holdfast.postgres.database import Database
 from tests.memory.conftest import OpenWith
 
@@ -17,7 +17,6 @@ insert into memory_vector (tenant_id, scope, owner, memory_id, dimensions, impor
 select m.tenant_id, m.scope, m.owner, m.id, 384, m.importance, 'infinity', $1,
   l2_normalize(r.numbers::vector)::halfvec
 from memory m, lateral (select array_agg(random_normal()) as numbers from generate_series(1, 384 + 0 * m.length)) r
-on conflict do nothing -- an engine with a model has begun to index them itself
 """
 
 NEARNESS = """
@@ -81,8 +80,9 @@ async def test_a_search_of_one_scope_or_of_four_is_one_round_trip(memories: Memo
 @pytest.mark.req("MEM-05")
 @pytest.mark.parametrize("pool_from", [2000, 5000], ids=["pooled", "whole"])
 async def test_narrow_filters_find_the_nearest_of_what_they_leave(
-    models: Store, words_only: Engine, open_with: OpenWith, pool_from: int
+    models: Store, words_only: Engine, open_with: OpenWith, pool_from: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(memory_indexer, "FIRST", 3600)  # no vectors of the model's own among these
     flags = [{share: n % every == 0 for share, every in SHARES.items()} for n in range(3000)]
     await words_only.memory.remember_many(ANN, [{"content": f"n{n}", "metadata": flags[n]} for n in range(3000)])
     async with open_with(embedding={"folder": models.cache}, scoring={"pool_from": pool_from}) as engine:

@@ -1,6 +1,7 @@
 """Turns whose vectors are made of the turn before, too."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
@@ -26,7 +27,7 @@ VECTOR = "select embedding::text from memory_vector where memory_id = $1"
 
 @pytest.fixture(autouse=True)
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine's own indexers stay out of the way; `listening` has to be the first that connects."""
+    """The engine's own indexers stay out of the way."""
     monkeypatch.setattr(memory_indexer, "FIRST", 3600)
     monkeypatch.setattr(registry_indexer, "FIRST", 3600)
 
@@ -46,7 +47,11 @@ def turn(seq: int, content: str) -> dict[str, object]:
 async def listening(engine: Engine) -> AsyncGenerator[asyncio.Event]:
     """Whether the indexers were woken, from here on."""
     async with engine.postgres.listen(memory_indexer.CHANNEL) as notified:
-        await notified.wait()  # it is connected now
+        for attempt in itertools.count():  # until the newest one arrives: nothing that is older can come after it
+            await engine.database.run("select pg_notify($2, $3), $1::uuid", memory_indexer.CHANNEL, str(attempt))
+            await asyncio.sleep(0.02)
+            if (memory_indexer.CHANNEL, str(attempt)) in notified.payloads:
+                break
         notified.clear()
         yield notified
 
