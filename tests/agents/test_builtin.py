@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from holdfast.agents.builtin_tools import builtin_tools
+from holdfast.agents.code_tools import code_tools
 from holdfast.agents.skill_tools import skill_tools
 from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import uuid7
@@ -189,6 +190,8 @@ async def test_the_names_of_all_tools_of_the_engine_are_reserved(words_only: Eng
     memory = builtin_tools(words_only.notes, words_only.memory)
     skills = skill_tools(words_only.catalogs, words_only.finding, room=1000, counter=ESTIMATE)
 
-    assert {tool.name for tool in (*memory, *skills, *own_tools(words_only))} == RESERVED
+    code = code_tools(words_only.scripts, timeout=1)
+
+    assert {tool.name for tool in (*memory, *skills, *code, *own_tools(words_only))} == RESERVED
     with pytest.raises(InvalidInput, match="the name is reserved for a tool of the engine"):
         await words_only.tools.put("recall", description="", parameters={}, kind="java", reference="A")

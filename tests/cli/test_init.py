@@ -59,7 +59,7 @@ def test_nothing_is_overwritten_and_then_nothing_is_written(holdfast: Program) -
     assert done.code == 5
     assert done.error["code"] == "already_exists"
     assert "app.py" in done.error["what"]
-    assert [path.name for path in holdfast.folder.iterdir()] == ["app.py"]
+    assert [path.name for path in holdfast.folder.iterdir() if path.name != ".cache"] == ["app.py"]
     assert mine.read_text() == "mine"
 
 

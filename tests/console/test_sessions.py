@@ -313,7 +313,7 @@ def test_what_is_removed_while_one_looks_is_gone(page: Page, desk: Desk, page_wa
 
     desk.api("DELETE", f"/api/conversations/{talk.id}")
 
-    expect(page.get_by_role("alert").filter(has_text="There is no")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="There is no").first).to_be_visible()
     expect(page.get_by_role("button", name="Fork here")).to_have_count(0)
 
 
