@@ -136,11 +136,13 @@ class Trial:
 def normalize(answer: Answer, thing: Fields) -> str:
     """A refusal without what is another one each time: names, ids, times and lengths."""
     headers = sorted(f"{name}: {value}" for name, value in answer.headers.items() if name not in VARY)
-    text = "\n".join([answer.refusal or answer.text, *headers])
+    text = UUID.sub("…", "\n".join([answer.refusal or answer.text, *headers]))
     for value in sorted(filter(None, thing.values()), key=len, reverse=True):
-        if any(map(str.isdigit, value[1:])):  # others are the same for every object
+        if value.isdigit():  # a number, which other numbers may contain
+            text = re.sub(rf"\b{value}\b", "…", text)
+        elif any(map(str.isdigit, value)):  # others are the same for every object
             text = text.replace(value, "…")
-    return SUGGESTION.sub("…", UUID.sub("…", text))
+    return SUGGESTION.sub("…", text)
 
 
 def cells_of(row: Row) -> list[Cell]:
