@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast import App
-from holdfast.agents import Approval, Sent
+from holdfast.agents import Approval, Sent, broadcast
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
@@ -86,6 +86,26 @@ async def test_those_who_watch_are_asked_and_told_what_was_decided(stage: Stage,
             seen.append(event)
             if event.approval_id is not None and event.kind == "approval":
                 await engine.agents.decide(event.approval_id, approve=True, by="ann")
+
+    assert kinds(event for event in seen if event.kind != "token") == [
+        "thought", "action", "approval", "decision", "observation", "answer", "done",
+    ]  # fmt: skip
+
+
+@pytest.mark.req("AGENT-05", "WS-02")
+async def test_a_decision_of_another_process_is_told_before_what_follows_from_it(
+    stage: Stage, shop: App, model: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broadcast, "POLL", 3600)  # nobody reads the row of the decision in time
+    engine, other = await stage.serve(shop), await stage.open()
+    model.says(calls(("refund", {"order": "7"}), text="I pay it back."), "I may not.")
+    seen: list[Any] = []
+
+    async with asyncio.timeout(PATIENCE):
+        async for event in engine.agents.run("support", user="ann", message="Give it back!"):
+            seen.append(event)
+            if event.approval_id is not None and event.kind == "approval":
+                await other.agents.decide(event.approval_id, approve=False, by="ann")
 
     assert kinds(event for event in seen if event.kind != "token") == [
         "thought", "action", "approval", "decision", "observation", "answer", "done",

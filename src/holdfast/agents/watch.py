@@ -52,6 +52,7 @@ class Watch:
         self._woken = asyncio.Event()
         self._closed = False
         self._unfinished = 0  # runs, as far as is known
+        self._undecided = 0  # approvals without a queued decision
 
     @property
     def cursor(self) -> Cursor:
@@ -128,7 +129,7 @@ class Watch:
             return
         if node.revision <= self._queue_cursor.revision or not self._keeps_up():
             return
-        if node.revision != self._queue_cursor.revision + 1:
+        if node.revision != self._queue_cursor.revision + 1 or self._undecided:  # the rows have the decision, and its place
             self._fall_behind()
             return
         events = events_of([node], self._queue_cursor.n)[self._queue_cursor.part :]
@@ -194,8 +195,13 @@ class Watch:
                 self._unfinished += 1
             elif event.kind in ("done", "error"):
                 self._unfinished = max(0, self._unfinished - 1)
+                self._undecided = 0
             elif event.run_id is not None:
                 self._unfinished = max(1, self._unfinished)
+            if event.kind == "approval":
+                self._undecided += 1
+            elif event.kind == "decision":
+                self._undecided = max(0, self._undecided - 1)
             size = event.size
             self._waiting.append((event, size))
             self._bytes += size
