@@ -22,14 +22,17 @@ BEYOND_THE_DOCUMENT = (
     ("PUT /api/agents/{name}", "and the operator allows", "how much an agent may take is in the settings"),
     ("PUT /api/tools/{name}", r"has no runner for the kind \w+", "which kinds run is known to the executor"),
     ("PUT /api/tools/{name}", r"an? \w+ tool requires|reserved for a tool", "left out, it is as in the row"),
+    ("PUT /api/tools/{name}", "not registered one by one", "left out, its request is as in the row"),
+    (".* /api/sources.*", "sources.folder is not set|execution.commands", "it is in the settings"),
     (".* /api/sources.*", "cannot be fetched.*has no URL", "where the document is from is in the source's row"),
     (".* /api/sources.*", "cannot be fetched|was not called", "the address is another server's"),
+    (".* /api/sources.*", "cannot be resolved|closed the connection", "the address is another server's"),
     ("PUT /api/(skills|agents)/.*", "has no argument|does not match the schema of the tool", "the tool's row says so"),
     # What is inside a text: a document, a schema, a folder.
     ("PUT /api/tools/{name}", "JSON Schema of its arguments", "`parameters` is a JSON Schema"),
     (".* /api/sources.*", "the document", "`document` is an OpenAPI document"),
     (".* /api/sources.*", r"this is not YAML|not valid JSON: .*\(line \d+, column \d+\)", "`document` is YAML or JSON"),
-    (".* /api/sources.*", "the header .* (contains a secret|has an inv)|set the header", "it goes by the name"),
+    (".* /api/sources.*", "the (header|variable) .* (contains a secret|has an inv)|set the header", "by its name"),
     ("POST /api/skills/import", "SKILL.md|the name|folder|path", "`files` are a skill's folder"),
     ("PUT /api/skills/{name}", "path|file", "`files` are a skill's folder"),
     # What concerns two parameters of a query at once, for which OpenAPI has no words.

@@ -6,7 +6,7 @@ the document, and the engine checks it.
 """
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -53,7 +53,7 @@ def about(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
-def present(*names: str) -> list[dict[str, object]]:
+def present(*names: str) -> list[dict[str, Any]]:
     """Return the `anyOf` schemas that require at least one of these fields. A null field counts as missing."""
     return [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]
 

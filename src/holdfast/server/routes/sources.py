@@ -20,6 +20,7 @@ from holdfast.core.errors import (
     Unavailable,
 )
 from holdfast.server.fields import (
+    WEB_ADDRESS,
     CallSeconds,
     DocumentAddress,
     RegistryVersion,
@@ -43,7 +44,7 @@ from holdfast.skills.sources.graphql.rules import (
 )
 from holdfast.skills.sources.imports import KEPT
 from holdfast.skills.sources.reports import ImportDetails, SourceDetails, SourceEntry, SourceImport, SourceReport
-from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY, PREFIX, VARIABLE
+from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, LOADER, MAX_ENTRIES, MAX_ENTRY, PREFIX, VARIABLE
 from holdfast.skills.sources.source import Choice, SourceKind
 
 operations = ApiOperations("sources")
@@ -60,6 +61,8 @@ Entry = Annotated[
 Entries = Annotated[tuple[Entry, ...], documented(maxItems=MAX_ENTRIES)]
 Secrets = dict[Entry, SecretName]
 Headers = dict[Annotated[str, matching(HEADER_NAME)], Annotated[str, matching(HEADER_VALUE)]]
+VariableName = Annotated[str, matching(rf"(?!{LOADER}){VARIABLE}")]
+Variables = dict[VariableName, Annotated[str, documented(maxLength=MAX_ENTRY, pattern=r"^[^\x00]*$")]]
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +83,7 @@ class McpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     command: Entries = ()
-    env: dict[Annotated[str, matching(VARIABLE)], Annotated[str, documented(maxLength=MAX_ENTRY)]] = {}
+    env: Variables = {}
     prefix: Annotated[str, matching(PREFIX)] | None = None
     sampling: bool = False
     shared: bool = False
@@ -100,6 +103,10 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     items: Annotated[int, msgspec.Meta(ge=1, le=MOST_ITEMS)] = 20
     deepest: Annotated[int, msgspec.Meta(ge=1, le=DEEPEST)] = 8
     operations: dict[Entry, Entry] = {}
+
+
+NO_SERVER: dict[str, Any] = {"kind": {"not": {"const": "mcp"}}, "mcp": {"type": "null"}}
+OF_SERVER: dict[str, Any] = {"kind": {"enum": [None, "mcp"]}, "document": {"type": "null"}}
 
 
 class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,6 +132,34 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | None = None
     selection: Selection = Selection()
+
+
+# A document, an address, or an MCP server: either a program, or at an address without a program's fields.
+SOURCE_RULE = documented(
+    anyOf=[
+        *({**given, "properties": {**NO_SERVER, **given["properties"]}} for given in present("document", "url")),
+        {
+            "required": ["mcp"],
+            "properties": {
+                **OF_SERVER,
+                "mcp": {"type": "object", "required": ["command"], "properties": {"command": {"minItems": 1}}},
+                "url": {"type": "null"},
+                "headers": {"maxProperties": 0},
+            },
+        },
+        {
+            "required": ["mcp", "url"],
+            "properties": {
+                **OF_SERVER,
+                "mcp": {
+                    "type": "object",
+                    "properties": {"command": {"maxItems": 0}, "env": {"maxProperties": 0}},
+                },
+                "url": {"type": "string", "pattern": f"^{WEB_ADDRESS}$"},
+            },
+        },
+    ]
+)
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -190,9 +225,7 @@ async def list_sources(call: ApiCall) -> SourceList:
     "POST", "/api/sources", needs="admin", status=201, errors=[AlreadyExists, NotFound, *FETCHING],
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
-async def add_source(
-    call: ApiCall, body: Annotated[NewSource, documented(anyOf=present("document", "url", "mcp"))]
-) -> SourceReport:
+async def add_source(call: ApiCall, body: Annotated[NewSource, SOURCE_RULE]) -> SourceReport:
     """Add a source: import the marked and the chosen operations of a document as tools."""
     if body.document is None and body.url is None and body.mcp is None:
         raise InvalidInput("there is no document", next="Give it as `document`, or its address as `url`.")

@@ -36,7 +36,8 @@ PREFIX = r"[a-zA-Z0-9_-]{0,40}"
 VARIABLE = r"[a-zA-Z_][a-zA-Z0-9_]{0,125}"
 _PREFIX = re.compile(PREFIX)
 _VARIABLE = re.compile(VARIABLE)
-_LOADER = ("LD_", "DYLD_")  # variables that put other code into a program
+LOADER = r"[Ll][Dd]_|[Dd][Yy][Ll][Dd]_"  # begins variables that put other code into a program
+_LOADER = re.compile(LOADER)
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 # Names of headers and query parameters that contain secrets.
 _SECRET = re.compile(r"(?i)(?:.*[_-])?(?:authorization|auth|api-?key|key|token|secret|password|passwd|signature|sig)")
@@ -166,6 +167,8 @@ def check_location(url: str) -> None:
 def _check_server(server: McpServer, *, has_headers: bool) -> None:
     if bool(server.command) == bool(server.url):
         raise _settings_error("an MCP server has an address or a command, and not both", "Pass one of them.")
+    if server.url:
+        check_address(server.url, "its address")
     if server.command and has_headers:
         raise _settings_error("a program takes no headers", "Set variables of its environment (--env).")
     if server.env and not server.command:
@@ -175,7 +178,7 @@ def _check_server(server: McpServer, *, has_headers: bool) -> None:
         next = "Use at most 40 letters, digits, hyphens and underscores."
         raise _settings_error(f"the prefix {server.prefix!r:.100} is invalid", next)
     for name, value in server.env.items():
-        if not _VARIABLE.fullmatch(name) or name.upper().startswith(_LOADER):
+        if not _VARIABLE.fullmatch(name) or _LOADER.match(name):
             raise _settings_error(f"a source cannot set the variable {name!r:.100}", "Remove it.")
         if "\0" in value or len(value) > MAX_ENTRY:
             raise _settings_error(f"the variable {name} has an invalid value", f"Use at most {MAX_ENTRY} characters.")
