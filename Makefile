@@ -78,7 +78,7 @@ bench: $(VENV)/.dev $(patsubst requirements/bench-%.txt,$(BENCH)/%/.made,$(wildc
 
 docs: $(VENV)/.dev ## write anew what is generated: the pages on requirements and settings, the CLI's operations, the console's types
 	@$(PYTHON) -m holdfast.core.reference > docs/settings.md
-	@$(PYTEST) -qqq --collect-only -n 0 -m "" --requirements-page=docs/requirements.md
+	@$(PYTEST) -qqq --collect-only -n 0 -m "" --requirements-page=docs/requirements.md > /dev/null
 	@$(PYTHON) -m holdfast.server.operation_table > src/holdfast/cli/operations.json
 	@$(PYTHON) console/schema.py > console/src/api/schema.ts
 

@@ -12,7 +12,10 @@ class Clock:
         self._engine = engine
 
     async def set(self, now: datetime) -> None:
-        """It is `now` from here on, on every connection made after this."""
+        """It is `now` from here on, on every connection made after this.
+
+        A connection that is in use goes back to the pool with the old time: set the clock while nothing else runs.
+        """
         async with self._engine.postgres.owner() as owner:
             name = await owner.value("select quote_ident(current_database())")
             await owner.script(f"alter database {name} set holdfast.now = '{now.isoformat()}'")

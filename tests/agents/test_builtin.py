@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.builtin_tools import builtin_tools
 from holdfast.agents.code_tools import code_tools
+from holdfast.agents.memory_tools import memory_tools
 from holdfast.agents.skill_tools import skill_tools
 from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import uuid7
@@ -32,7 +32,7 @@ ANN = run_of()
 @pytest.fixture
 def tools(words_only: Engine) -> dict[str, Tool]:
     """The built-in tools, by name."""
-    return {tool.name: tool for tool in builtin_tools(words_only.notes, words_only.memory)}
+    return {tool.name: tool for tool in memory_tools(words_only.notes, words_only.memory)}
 
 
 async def call(tool: Tool, run: Run, **arguments: Any) -> Outcome:
@@ -187,7 +187,7 @@ def test_all_of_them_can_be_done_again(tools: dict[str, Tool]) -> None:
 
 @pytest.mark.req("SAFE-03")
 async def test_the_names_of_all_tools_of_the_engine_are_reserved(words_only: Engine) -> None:
-    memory = builtin_tools(words_only.notes, words_only.memory)
+    memory = memory_tools(words_only.notes, words_only.memory)
     skills = skill_tools(words_only.catalogs, words_only.finding, room=1000, counter=ESTIMATE)
 
     code = code_tools(words_only.scripts, timeout=1)

@@ -8,9 +8,9 @@ from weakref import WeakValueDictionary
 from holdfast.access.identities import Identities
 from holdfast.agents.agents import Agents
 from holdfast.agents.broadcast import Broadcast, Watchers
-from holdfast.agents.builtin_tools import builtin_tools
 from holdfast.agents.code_tools import code_tools
 from holdfast.agents.definitions import Agent, Definitions
+from holdfast.agents.memory_tools import memory_tools
 from holdfast.agents.operator_limits import OperatorLimits
 from holdfast.agents.runner import AgentRunner
 from holdfast.agents.runs import RunSweeper
@@ -136,7 +136,7 @@ class TenantAgents:
                 catalogs=self.skills.catalogs,
                 finding=self.skills.search,
                 executor=self.executor,
-                builtin=builtin_tools(self.notes, self.memory),
+                memory_tools=memory_tools(self.notes, self.memory),
                 granted=code_tools(self.scripts, timeout=shared.settings.tool_timeout),
             )
         )

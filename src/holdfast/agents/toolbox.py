@@ -65,7 +65,7 @@ class Toolbox:
         return dict(known.offers)
 
     def _built_in(self, agent: Agent, catalog: Catalog, counter: TokenCounter) -> dict[str, Offer]:
-        tools = [*self._services.builtin] if agent.memory else []
+        tools = [*self._services.memory_tools] if agent.memory else []
         tools += [tool for tool in self._services.granted if tool.name in agent.named]
         if catalog.skills:
             if counter.name not in self._skill_tools:

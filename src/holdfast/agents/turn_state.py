@@ -40,7 +40,7 @@ class TurnServices:
     catalogs: Catalogs
     finding: RegistrySearch
     executor: Executor
-    builtin: Sequence[Tool]  # of every agent with memory
+    memory_tools: Sequence[Tool]  # of every agent with memory
     granted: Sequence[Tool]  # of the agents that name them
 
 

@@ -78,7 +78,13 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
     except HoldfastError as error:
         return [*checks, failed_check("settings", error)]
     given = [row.key for row in config.describe() if row.origin != "default"]
-    checks.append(Check("settings", "ok", f"given are {', '.join(given)}" if given else "all are the defaults"))
+    checks.append(
+        Check(
+            "settings",
+            "ok",
+            f"in this terminal, given are {', '.join(given)}" if given else "in this terminal, all are the defaults",
+        )
+    )
     checks.append(check_folder(config))
     if config.database.url is not None or checks[-1].state != "fail":
         checks += await check_database(config, progress)

@@ -155,7 +155,7 @@ async def add(
     holdfast sources add shop https://shop.example.com/openapi.json --all --every 10s
     holdfast sources add market --rpc https://market.example.com/rpc --all
     holdfast sources add github --mcp https://mcp.example.com/mcp --header 'Authorization: Bearer {{secret:github}}'
-    holdfast sources add files --mcp-command 'npx -y @modelcontextprotocol/server-filesystem /srv/shared'
+    holdfast sources add files --mcp-command 'node /srv/mcp/files/index.js /srv/shared'
     holdfast sources add github schema.graphql --graphql https://api.github.com/graphql --tag query
     """
     services = {"jsonrpc": rpc, "graphql": graphql, "mcp": mcp if mcp_command is None else mcp_command}

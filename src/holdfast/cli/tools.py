@@ -195,7 +195,7 @@ def _refuse_failed(done: Mapping[str, Any]) -> None:
     raise CommandFailed(
         f"the call of {done['tool']} {'has no known result' if unknown else done['status']}",
         why=done["error"] or "",
-        next=decide if unknown else f"`holdfast tools show {done['tool']}` shows its arguments.",
+        next=decide if unknown else "",
         execution_id=done["id"],
         status=done["status"],
     )

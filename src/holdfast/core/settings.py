@@ -602,7 +602,9 @@ class ExecutionSettings(SettingsSection):
         default=(), description="modules whose functions registered tools may name, as `module:name`"
     )
     commands: Names = Field(
-        default=(), description="programs that sources may start as MCP servers, such as `node`; by default none"
+        default=(),
+        description="programs that sources may start as MCP servers, such as `node`: the exact first word of their "
+        "commands; by default none",
     )
     folders: Folders = Field(default=(), description="folders that these programs may read and write")
     secret_key: StrongSecret = Field(

@@ -152,7 +152,8 @@ async def outcome_of(
 
 def _failed_outcome(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Outcome:
     reason, trace = reason_of(error), trace_of(error)
-    log.warning("the tool %s failed in the run %s, call %s: %s%s", tool.name, run.run_id, run.call_id, reason, trace)
+    place = f"call {run.call_id}" if run.run_id is None else f"run {run.run_id}, call {run.call_id}"
+    log.warning("the tool %s failed (%s): %s%s", tool.name, place, reason, trace)
     code = error.code if isinstance(error, HoldfastError) else HoldfastError.code
     status, outward = HTTP_STATUS.get(code, HTTPStatus.BAD_REQUEST), None  # an app may have its own codes
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:

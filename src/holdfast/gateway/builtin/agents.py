@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.agents import Agents, Event, Sent
 from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved_agent
-from holdfast.agents.builtin_tools import Text
+from holdfast.agents.memory_tools import Text
 from holdfast.core.errors import Unavailable
 from holdfast.engine import Engine
 from holdfast.gateway.runs import authorization_of, caller_of, seconds_left

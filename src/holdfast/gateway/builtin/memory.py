@@ -1,12 +1,12 @@
 """Memory and notes as tools.
 
-They do the same as the tools of agents (see agents/builtin_tools.py), but return JSON: their caller is a program, which
+They do the same as the tools of agents (see agents/memory_tools.py), but return JSON: their caller is a program, which
 may also name the agent whose notes it means.
 """
 
 from typing import Any
 
-from holdfast.agents.builtin_tools import IMPORTANCE, Importance, RecallLimit, Text, day_of, recall_memories, store_fact
+from holdfast.agents.memory_tools import IMPORTANCE, Importance, RecallLimit, Text, day_of, recall_memories, store_fact
 from holdfast.conversations.notes import Change, Note
 from holdfast.engine import Engine
 from holdfast.gateway.runs import authorization_of, caller_of

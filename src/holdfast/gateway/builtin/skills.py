@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from holdfast.agents.builtin_tools import Text
+from holdfast.agents.memory_tools import Text
 from holdfast.engine import Engine
 from holdfast.gateway.runs import view_in
 from holdfast.gateway.tool_search import note_of

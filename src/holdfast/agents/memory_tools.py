@@ -1,4 +1,4 @@
-"""Built-in tools: an agent's notes about its user, and the memories that it may read and write.
+"""Built-in tools of agents with memory: an agent's notes about its user, and the memories that it may read and write.
 
 The run determines the user and the agent. A model cannot name others.
 
@@ -27,7 +27,7 @@ Importance = Annotated[float, Meta(ge=0, le=1)]
 RecallLimit = Annotated[int, Meta(ge=1, le=MOST_RECALLED)]
 
 
-def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
+def memory_tools(notes: Notes, memory: Memories) -> list[Tool]:
     """Return the tools that every agent with memory has."""
 
     async def manage_long_term_memory(
