@@ -30,6 +30,7 @@ READING = {  # attacks that leave their target as it was, and so do not spoil th
     "connect to a Unix socket",
     "listen on a port",
     "read devices",
+    "open a file without a mode",
 }
 
 
@@ -69,8 +70,18 @@ async def test_no_attack_succeeds_in_the_sandbox(language: Language) -> None:
         results = await run_attacks(Sandbox(SandboxProcesses()), find_interpreter(language, {}))
 
     assert [result for result in results if not result.blocked] == []
-    assert len({result.attack for result in results}) == len(results) == 50
+    assert len({result.attack for result in results}) == len(results) == 53
     assert {result.group for result in results} == {*QUICK, *HEAVY}
+
+
+@pytest.mark.parametrize("version", [1, 5])
+async def test_no_attack_succeeds_with_an_older_landlock(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.execution.sandbox.processes.landlock_version", lambda: version)
+
+    async with asyncio.timeout(2 * PATIENCE):
+        results = await run_attacks(Sandbox(SandboxProcesses()), find_interpreter("python", {}))
+
+    assert [result for result in results if not result.blocked] == []
 
 
 async def test_attacks_succeed_without_the_sandbox(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ QUICK: dict[str, tuple[str, ...]] = {
         "overwrite a file",
         "truncate a file",
         "truncate a file by reading",
+        "open a file without a mode",
+        "truncate a file without a mode",
         "delete a file",
         "move a file",
         "create a folder",
@@ -68,7 +70,7 @@ QUICK: dict[str, tuple[str, ...]] = {
         "connect to an abstract socket",
         "listen on a port",
     ),
-    "signals": ("signal the engine", "slow the engine down", "limit the engine"),
+    "signals": ("signal the engine", "signal the engine by a pipe", "slow the engine down", "limit the engine"),
     "ptrace": ("trace the engine", "copy the memory of the engine"),
     "descriptors": ("use inherited descriptors",),
     "privileges": (

@@ -138,8 +138,9 @@ def enter(request: dict[str, Any]) -> None:
 
 def landlock_rules(request: dict[str, Any]) -> int:
     """Return the descriptor of the rules on files, and of the scopes of signals and sockets."""
-    abi: int = libc.syscall(_CREATE_RULESET, 0, 0, 1)
-    check("Landlock", abi)
+    abi: int = request["landlock"]
+    if abi < 1:
+        raise StepFailed("Landlock failed: this kernel does not have it, or it is switched off")
     every = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}.get(abi, (1 << 16) - 1)
     connections = 0 if request["network"] or abi < 4 else 3
     scopes = 3 if abi >= 6 else 0

@@ -246,7 +246,8 @@ def _request(
         "devices": list(_DEVICES),
         "network": network,
         "uid": user,
-        "filter": _filter(network=network, own_user=user is not None),
+        "landlock": landlock_version(),
+        "filter": _filter(network=network, own_user=user is not None, scoped=landlock_version() >= 6),
         "rlimits": limits.rlimits,
         "seconds": limits.seconds,
         "memory": limits.memory_mb * MEGABYTE,
@@ -257,8 +258,8 @@ def _request(
 
 
 @cache
-def _filter(*, network: bool, own_user: bool) -> bytes:
-    return syscall_filter(platform.machine(), network=network, own_user=own_user, scoped=landlock_version() >= 6)
+def _filter(*, network: bool, own_user: bool, scoped: bool) -> bytes:
+    return syscall_filter(platform.machine(), network=network, own_user=own_user, scoped=scoped)
 
 
 @cache

@@ -18,6 +18,8 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets of what the kernel pass
 _NAMESPACES = 0x7E020000  # the flags of clone that make namespaces
 _SHARED_ANONYMOUS, _GROWS_DOWN = 0x21, 0x100  # memory that no limit counts
 _TRUNCATE, _ACCESS_MODE = 0o1000, 3
+_SET_OWNER, _SET_OWNER_EX = 8, 15  # fcntl: the process that gets a signal when data arrives
+_OWNER_IOCTLS = (0x8901, 0x8902)  # the same for sockets
 _INET, _INET6, _NETLINK = 2, 10, 16
 _TERMINAL_INPUT = (0x5412, 0x541C)  # ioctl: type into a terminal
 
@@ -167,6 +169,7 @@ _CHECKED: Numbers = {
     "open": (2, None),
     "openat": (257, 56),
     "ioctl": (16, 29),
+    "fcntl": (72, 25),
     "personality": (135, 92),
 }
 
@@ -225,7 +228,14 @@ def numbers_of(machine: str, names: Iterable[str]) -> dict[str, int]:
 def _checks(network: bool) -> dict[str, list[Instruction]]:
     """Return the rules of calls that depend on an argument."""
     refuse = _give(ERRNO | errno.EPERM)
-    open_truncates = [(_AND, 0, 0, _TRUNCATE | _ACCESS_MODE), (_EQUAL, 0, 1, _TRUNCATE), refuse, _give(ALLOW)]
+    no_right = [  # Landlock asks for no right to truncate before Linux 6.2, and for none with access mode 3
+        (_AND, 0, 0, _TRUNCATE | _ACCESS_MODE),
+        (_EQUAL, 2, 0, _TRUNCATE),
+        (_AND, 0, 0, _ACCESS_MODE),
+        (_EQUAL, 0, 1, _ACCESS_MODE),
+        refuse,
+        _give(ALLOW),
+    ]
     return {
         "socket": _only(0, (_INET, _INET6, _NETLINK) if network else (), ERRNO | errno.EACCES),
         "clone": [_argument(0), (_ANY_BIT, 0, 1, _NAMESPACES), refuse, _give(ALLOW)],
@@ -238,15 +248,10 @@ def _checks(network: bool) -> dict[str, list[Instruction]]:
             refuse,
         ],
         "prlimit64": _only(0, (0,), ERRNO | errno.EPERM),  # 0: its own limits
-        "open": [_argument(1), *open_truncates],  # to read and truncate: Landlock refuses it only since Linux 6.2
-        "openat": [_argument(2), *open_truncates],
-        "ioctl": [
-            _argument(1),
-            (_EQUAL, 2, 0, _TERMINAL_INPUT[0]),
-            (_EQUAL, 1, 0, _TERMINAL_INPUT[1]),
-            _give(ALLOW),
-            refuse,
-        ],
+        "open": [_argument(1), *no_right],
+        "openat": [_argument(2), *no_right],
+        "ioctl": _all_but(1, (*_TERMINAL_INPUT, *_OWNER_IOCTLS), ERRNO | errno.EPERM),
+        "fcntl": _all_but(1, (_SET_OWNER, _SET_OWNER_EX), ERRNO | errno.EPERM),  # Landlock: since Linux 6.12
         "personality": _only(0, (0, 0xFFFFFFFF), ERRNO | errno.EPERM),
     }
 
@@ -254,6 +259,11 @@ def _checks(network: bool) -> dict[str, list[Instruction]]:
 def _only(argument: int, values: Iterable[int], otherwise: int) -> list[Instruction]:
     checks = [step for each in values for step in ((_EQUAL, 0, 1, each), _give(ALLOW))]
     return [_argument(argument), *checks, _give(otherwise)]
+
+
+def _all_but(argument: int, values: Iterable[int], otherwise: int) -> list[Instruction]:
+    checks = [step for each in values for step in ((_EQUAL, 0, 1, each), _give(otherwise))]
+    return [_argument(argument), *checks, _give(ALLOW)]
 
 
 def _argument(number: int) -> Instruction:

@@ -1,6 +1,9 @@
 # Attacks in Bash. Each prints its name, "done" or "blocked", and what it got. Perl makes calls that Bash cannot.
 SECRET=$TARGET/secret
 
+BY_PIPE='use Fcntl; pipe(R, W); fcntl(R, F_SETOWN, $ARGV[0] + 0) && fcntl(R, 10, 10) && fcntl(R, F_SETFL, O_ASYNC)
+  && syswrite(W, "planted") or exit 1' # 10: F_SETSIG and SIGUSR1
+
 attack() { # NAME COMMAND...
   local name=$1 got verdict
   shift
@@ -40,6 +43,8 @@ quick() {
   attack "overwrite a file" dd if=/bin/sh of="$SECRET" bs=7 count=1 conv=notrunc
   attack "truncate a file" truncate -s 0 "$SECRET"
   attack "truncate a file by reading" perl -MFcntl -e 'sysopen(F, $ARGV[0], O_RDONLY | O_TRUNC) or exit 1' "$SECRET"
+  attack "open a file without a mode" perl -e 'sysopen(F, $ARGV[0], 3) or exit 1' "$SECRET"
+  attack "truncate a file without a mode" perl -MFcntl -e 'sysopen(F, $ARGV[0], 3 | O_TRUNC) or exit 1' "$SECRET"
   attack "delete a file" rm -f "$SECRET"
   attack "move a file" mv -f "$SECRET" stolen
   attack "create a folder" mkdir "$TARGET/folder"
@@ -63,6 +68,7 @@ quick() {
   attack "connect to an abstract socket" abstract "$ABSTRACT"
   attack "listen on a port" listening
   attack "signal the engine" kill -USR1 "$PID"
+  attack "signal the engine by a pipe" perl -e "$BY_PIPE" "$PID"
   attack "slow the engine down" renice -n 19 -p "$PID"
   attack "limit the engine" prlimit --pid "$PID" --nofile=3:3
   attack "trace the engine" call ptrace "16, $PID, 0, 0"

@@ -56,6 +56,9 @@ const environment = () => {
   return unexpected;
 };
 
+const BY_PIPE = `use Fcntl; pipe(R, W); fcntl(R, F_SETOWN, $ARGV[0] + 0) && fcntl(R, 10, 10) && fcntl(R, F_SETFL, O_ASYNC)
+  && syswrite(W, "planted") or exit 1`; // 10: F_SETSIG and SIGUSR1
+
 const quick = {
   "read a system file": () => read("/etc/passwd"),
   "read a secret file": () => read(SECRET),
@@ -64,6 +67,8 @@ const quick = {
   "overwrite a file": () => write(SECRET, "r+"),
   "truncate a file": () => fs.truncateSync(SECRET, 0),
   "truncate a file by reading": () => fs.openSync(SECRET, fs.constants.O_RDONLY | fs.constants.O_TRUNC),
+  "open a file without a mode": () => fs.closeSync(fs.openSync(SECRET, 3)),
+  "truncate a file without a mode": () => fs.openSync(SECRET, 3 | fs.constants.O_TRUNC),
   "delete a file": () => fs.unlinkSync(SECRET),
   "move a file": () => fs.renameSync(SECRET, "stolen"),
   "create a folder": () => fs.mkdirSync(`${TARGET}/folder`),
@@ -89,6 +94,7 @@ const quick = {
       `socket(S, 1, 1, 0) && connect(S, pack_sockaddr_un("\\0${ABSTRACT}")) && syswrite(S, "planted") or exit 1`),
   "listen on a port": listening,
   "signal the engine": () => process.kill(+PID, "SIGUSR1"),
+  "signal the engine by a pipe": () => run("perl", "-e", BY_PIPE, PID),
   "slow the engine down": () => os.setPriority(+PID, 19),
   "limit the engine": () => run("prlimit", "--pid", PID, "--nofile=3:3"),
   "trace the engine": () => call("ptrace", 16, PID, 0, 0),
