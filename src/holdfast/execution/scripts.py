@@ -70,7 +70,6 @@ class Scripts:
                 files=files,
                 executable=script.executable,
                 environment=environment,
-                readable=[] if self._settings.python is None else [self._settings.python.parent.parent],
                 network=self._settings.network,
             ),
             stdin=script.input,
