@@ -67,6 +67,7 @@ QUICK: dict[str, tuple[str, ...]] = {
         "connect by TCP",
         "send by UDP",
         "connect to a Unix socket",
+        "send to a Unix socket by a pair",
         "connect to an abstract socket",
         "listen on a port",
     ),
@@ -180,7 +181,7 @@ async def _target() -> AsyncGenerator[_Target]:
     secret = folder / "secret"
     victim = psutil.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"], env={"SECRET": mark})
     servers: list[asyncio.AbstractServer] = []
-    transport = None
+    transports: list[asyncio.BaseTransport] = []
     try:
         folder.chmod(0o777)
         secret.write_text(f"planted-secret-{mark}")
@@ -200,15 +201,24 @@ async def _target() -> AsyncGenerator[_Target]:
             await loop.create_unix_server(lambda: server("connect to an abstract socket"), sock=listener),
         ]
         path.chmod(0o777)
-        transport, _ = await loop.create_datagram_endpoint(
+        udp, _ = await loop.create_datagram_endpoint(
             lambda: _Datagrams("send by UDP", received), local_addr=("127.0.0.1", 0)
         )
+        transports.append(udp)
+        datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        datagrams.bind(str(folder / "datagrams"))
+        (folder / "datagrams").chmod(0o777)
+        unix, _ = await loop.create_datagram_endpoint(
+            lambda: _Datagrams("send to a Unix socket by a pair", received), sock=datagrams
+        )
+        transports.append(unix)
         environment = {
             "TARGET": str(folder),
             "PID": str(victim.pid),
             "TCP": str(tcp.sockets[0].getsockname()[1]),
-            "UDP": str(transport.get_extra_info("sockname")[1]),
+            "UDP": str(udp.get_extra_info("sockname")[1]),
             "SOCKET": str(path),
+            "DATAGRAMS": str(folder / "datagrams"),
             "ABSTRACT": abstract,
             "MARK": mark,
             "ADDRESS": f"0x{Path(f'/proc/{victim.pid}/maps').read_text().partition('-')[0]}",
@@ -217,8 +227,8 @@ async def _target() -> AsyncGenerator[_Target]:
         environment["EXPECTED"] = " ".join((*environment, "EXPECTED", "PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE"))
         yield _Target(folder, secret, mark, victim, received, environment, _state(folder, secret, victim))
     finally:
-        if transport is not None:
-            transport.close()
+        for each in transports:
+            each.close()
         for each in servers:
             each.close()
         victim.kill()

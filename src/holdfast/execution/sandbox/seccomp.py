@@ -21,6 +21,7 @@ _TRUNCATE, _ACCESS_MODE = 0o1000, 3
 _SET_OWNER, _SET_OWNER_EX = 8, 15  # fcntl: the process that gets a signal when data arrives
 _OWNER_IOCTLS = (0x8901, 0x8902)  # the same for sockets
 _INET, _INET6, _NETLINK = 2, 10, 16
+_UNIX, _KIND, _STREAM, _SEQUENCED = 1, 0xF, 1, 5  # of sockets; flags are beside the kind
 _TERMINAL_INPUT = (0x5412, 0x541C)  # ioctl: type into a terminal
 
 # The numbers of calls on x86-64 and on ARM64; None: there is no such call.
@@ -170,6 +171,7 @@ _CHECKED: Numbers = {
     "openat": (257, 56),
     "ioctl": (16, 29),
     "fcntl": (72, 25),
+    "socketpair": (53, 199),
     "personality": (135, 92),
 }
 
@@ -238,6 +240,16 @@ def _checks(network: bool) -> dict[str, list[Instruction]]:
     ]
     return {
         "socket": _only(0, (_INET, _INET6, _NETLINK) if network else (), ERRNO | errno.EACCES),
+        "socketpair": [  # a datagram socket of a pair can send to any path
+            _argument(0),
+            (_EQUAL, 0, 4, _UNIX),
+            _argument(1),
+            (_AND, 0, 0, _KIND),
+            (_EQUAL, 2, 0, _STREAM),
+            (_EQUAL, 1, 0, _SEQUENCED),
+            _give(ERRNO | errno.EACCES),
+            _give(ALLOW),
+        ],
         "clone": [_argument(0), (_ANY_BIT, 0, 1, _NAMESPACES), refuse, _give(ALLOW)],
         "mmap": [
             _argument(3),

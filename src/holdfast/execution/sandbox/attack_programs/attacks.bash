@@ -31,6 +31,7 @@ inherited() {
   [[ $found == *planted-secret* ]] && echo "$found"
 }
 unix() { perl -MSocket -e 'socket(S, 1, 1, 0) && connect(S, pack_sockaddr_un($ARGV[0])) && syswrite(S, "planted") or exit 1' "$1"; }
+pair() { perl -MSocket -e 'socketpair(A, B, 1, 2, 0) && send(A, "planted", 0, pack_sockaddr_un($ARGV[0])) or exit 1' "$1"; }
 abstract() { perl -MSocket -e 'socket(S, 1, 1, 0) && connect(S, pack_sockaddr_un("\0$ARGV[0]")) && syswrite(S, "planted") or exit 1' "$1"; }
 listening() { perl -MSocket -e 'socket(S, 2, 1, 0) && bind(S, sockaddr_in(0, INADDR_LOOPBACK)) && listen(S, 1) or exit 1'; }
 root() { su -c "cat /etc/shadow" </dev/null || perl -e '$> = 0; exit($> == 0 ? 0 : 1)'; }
@@ -65,6 +66,7 @@ quick() {
   attack "connect by TCP" bash -c "echo planted >/dev/tcp/127.0.0.1/$TCP"
   attack "send by UDP" bash -c "echo planted >/dev/udp/127.0.0.1/$UDP"
   attack "connect to a Unix socket" unix "$SOCKET"
+  attack "send to a Unix socket by a pair" pair "$DATAGRAMS"
   attack "connect to an abstract socket" abstract "$ABSTRACT"
   attack "listen on a port" listening
   attack "signal the engine" kill -USR1 "$PID"

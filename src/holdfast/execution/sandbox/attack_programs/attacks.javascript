@@ -1,7 +1,7 @@
 // Attacks in JavaScript. Each prints its name, "done" or "blocked", and what it got. Perl makes calls that Node cannot.
 const fs = require("fs"), net = require("net"), dgram = require("dgram"), os = require("os");
 const { spawnSync, spawn } = require("child_process");
-const { TARGET, PID, TCP, UDP, SOCKET, ABSTRACT, MARK, NUMBERS } = process.env;
+const { TARGET, PID, TCP, UDP, SOCKET, DATAGRAMS, ABSTRACT, MARK, NUMBERS } = process.env;
 const SECRET = `${TARGET}/secret`;
 const numbers = JSON.parse(NUMBERS);
 
@@ -89,6 +89,9 @@ const quick = {
   "connect by TCP": () => connection({ host: "127.0.0.1", port: +TCP }),
   "send by UDP": datagram,
   "connect to a Unix socket": () => connection({ path: SOCKET }),
+  "send to a Unix socket by a pair": () =>
+    run("perl", "-MSocket", "-e",
+      `socketpair(A, B, 1, 2, 0) && send(A, "planted", 0, pack_sockaddr_un("${DATAGRAMS}")) or exit 1`),
   "connect to an abstract socket": () =>
     run("perl", "-MSocket", "-e",
       `socket(S, 1, 1, 0) && connect(S, pack_sockaddr_un("\\0${ABSTRACT}")) && syswrite(S, "planted") or exit 1`),
