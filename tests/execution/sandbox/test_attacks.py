@@ -23,6 +23,7 @@ READING = {  # attacks that leave their target as it was, and so do not spoil th
     "read a system file",
     "read a secret file",
     "list a folder",
+    "watch a folder",
     "escape by a symbolic link",
     "escape by a relative path",
     "connect by TCP",
@@ -71,7 +72,7 @@ async def test_no_attack_succeeds_in_the_sandbox(language: Language) -> None:
         results = await run_attacks(Sandbox(SandboxProcesses()), find_interpreter(language, {}))
 
     assert [result for result in results if not result.blocked] == []
-    assert len({result.attack for result in results}) == len(results) == 54
+    assert len({result.attack for result in results}) == len(results) == 55
     assert {result.group for result in results} == {*QUICK, *HEAVY}
 
 

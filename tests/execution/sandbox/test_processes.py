@@ -12,6 +12,7 @@ import uvloop
 
 from holdfast.core.errors import Unavailable
 from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings
+from holdfast.execution.sandbox.languages import find_interpreter
 from tests.execution.sandbox.conftest import Started
 
 pytestmark = pytest.mark.req("EXEC-03")
@@ -148,6 +149,27 @@ async def test_a_program_connects_only_if_it_has_the_network(
         )
 
     assert ("connected" not in read) == refused
+
+
+async def test_a_program_with_the_network_reads_certificates_and_no_folder_of_private_keys(
+    processes: SandboxProcesses,
+) -> None:
+    places = "/etc/ssl /etc/ssl/private /etc/pki /etc/pki/tls /etc/pki/tls/private /etc/ssl/certs"
+
+    read = await output(
+        processes,
+        *(BASH, "-c", f"for place in {places}; do ls $place >/dev/null 2>&1 && echo $place; done"),
+        network=True,
+    )
+
+    assert read.splitlines() == [place for place in ("/etc/ssl/certs",) if Path(place).is_dir()]
+
+
+async def test_a_program_that_cannot_watch_files_is_told_so(processes: SandboxProcesses) -> None:
+    code = "try { require('fs').watch('.') } catch (error) { console.log(error.code) }; console.log('it goes on')"
+    node = str(find_interpreter("javascript", {}).program)
+
+    assert await output(processes, node, "-e", code) == "ENOSYS\nit goes on\n"
 
 
 async def test_processes_that_a_program_leaves_behind_end_with_it(processes: SandboxProcesses) -> None:

@@ -45,6 +45,7 @@ def verdict(machine: str, call: str | int, *arguments: int, architecture: int | 
         ("setsid", (), errno.EPERM),
         ("clone3", (), errno.ENOSYS),
         ("io_uring_setup", (), errno.ENOSYS),
+        ("inotify_add_watch", (), errno.ENOSYS),
         ("fallocate", (), errno.EOPNOTSUPP),
         ("socket", (1,), errno.EACCES),
         ("socket", (2,), errno.EACCES),

@@ -26,7 +26,7 @@ from holdfast.execution.sandbox.seccomp import numbers_of
 
 _PROGRAMS = Path(__file__).parent / "attack_programs"
 _FILES = {"python": "attack.py", "javascript": "attack.js", "bash": "attack.sh"}
-_CALLS = ("ptrace", "unshare", "memfd_create", "io_uring_setup", "mount")
+_CALLS = ("ptrace", "unshare", "memfd_create", "io_uring_setup", "mount", "inotify_init1", "inotify_add_watch")
 _TOGETHER = 4  # attacks at a time
 
 # Attacks on one thing each. A program makes them one after another.
@@ -35,6 +35,7 @@ QUICK: dict[str, tuple[str, ...]] = {
         "read a system file",
         "read a secret file",
         "list a folder",
+        "watch a folder",
         "create a file",
         "overwrite a file",
         "truncate a file",

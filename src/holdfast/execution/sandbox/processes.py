@@ -53,8 +53,11 @@ _NETWORK = (
     "/etc/nsswitch.conf",
     "/etc/gai.conf",
     "/etc/services",
-    "/etc/ssl",
-    "/etc/pki",
+    "/etc/ssl/certs",  # never the folders above: they have private keys, too
+    "/etc/ssl/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/ca-trust",
     "/etc/ca-certificates",
 )
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

@@ -3,6 +3,9 @@ SECRET=$TARGET/secret
 
 BY_PIPE='use Fcntl; pipe(R, W); fcntl(R, F_SETOWN, $ARGV[0] + 0) && fcntl(R, 10, 10) && fcntl(R, F_SETFL, O_ASYNC)
   && syswrite(W, "planted") or exit 1' # 10: F_SETSIG and SIGUSR1
+number() { [[ $NUMBERS =~ \"$1\":\ ?([0-9]+) ]] && echo "${BASH_REMATCH[1]}"; }
+WATCH="my \$watch = syscall($(number inotify_init1), 0); my \$folder = \$ENV{TARGET};
+  exit(syscall($(number inotify_add_watch), \$watch, \$folder, 0xFFF) == -1 ? 1 : 0)"
 
 attack() { # NAME COMMAND...
   local name=$1 got verdict
@@ -10,7 +13,6 @@ attack() { # NAME COMMAND...
   if got=$("$@" 2>&1); then verdict=done; else verdict=blocked; fi
   printf '%s\t%s\t%s\n' "$name" "$verdict" "$(printf '%s' "$got" | tr -d '\0' | tr '\n\t' '  ' | head -c 300)"
 }
-number() { [[ $NUMBERS =~ \"$1\":\ ?([0-9]+) ]] && echo "${BASH_REMATCH[1]}"; }
 call() { # NAME ARGUMENTS
   perl -e "my \$text = 'planted'; my \$buffer = 'x' x 200; exit(syscall($(number "$1"), $2) == -1 ? 1 : 0)"
 }
@@ -40,6 +42,7 @@ quick() {
   attack "read a system file" cat /etc/passwd
   attack "read a secret file" cat "$SECRET"
   attack "list a folder" ls "$TARGET"
+  attack "watch a folder" perl -e "$WATCH"
   attack "create a file" write "$TARGET/planted"
   attack "overwrite a file" dd if=/bin/sh of="$SECRET" bs=7 count=1 conv=notrunc
   attack "truncate a file" truncate -s 0 "$SECRET"

@@ -63,6 +63,7 @@ const quick = {
   "read a system file": () => read("/etc/passwd"),
   "read a secret file": () => read(SECRET),
   "list a folder": () => fs.readdirSync(TARGET),
+  "watch a folder": () => fs.watch(TARGET).close(),
   "create a file": () => write(`${TARGET}/planted`),
   "overwrite a file": () => write(SECRET, "r+"),
   "truncate a file": () => fs.truncateSync(SECRET, 0),
