@@ -45,6 +45,11 @@ async def output(
     return (out + err).decode()
 
 
+def _running(word: str) -> list[psutil.Process]:
+    """Processes with a word on their command line."""
+    return [each for each in psutil.process_iter(["cmdline"]) if word in (each.info["cmdline"] or ())]
+
+
 async def test_a_long_running_program_answers_on_its_pipes_until_it_is_left(
     processes: SandboxProcesses, started: Started
 ) -> None:
@@ -180,7 +185,7 @@ async def test_processes_that_a_program_leaves_behind_end_with_it(processes: San
     )
 
     assert read == "begun\n"
-    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or ())]
+    assert _running(mark) == []
 
 
 async def test_a_program_that_is_left_by_a_cancelled_caller_ends(processes: SandboxProcesses, started: Started) -> None:
@@ -202,6 +207,35 @@ async def test_a_program_that_is_left_by_a_cancelled_caller_ends(processes: Sand
     assert calling.cancelled()
     assert len(running) >= 2
     assert not any(process.is_running() for process in running)
+
+
+async def test_what_a_program_has_started_ends_when_its_launcher_is_killed(
+    processes: SandboxProcesses, started: Started
+) -> None:
+    mark = f"1001.{os.getpid()}"
+    command = [BASH, "-c", f"(trap '' HUP TERM; echo begun; exec sleep {mark}) & wait"]
+
+    async with asyncio.timeout(PATIENCE), processes.open(command, SandboxLimits(seconds=None), Surroundings()) as lost:
+        assert await lost.stdout.readline() == b"begun\n"
+        started()[0].kill()
+        rest = await lost.stdout.read()  # ends when nothing holds it open
+        with pytest.raises(Unavailable, match="launcher of the sandbox has ended"):
+            await lost.wait()
+
+    assert rest == b""
+    assert _running(mark) == []
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.002, 0.01, 0.05])
+async def test_a_call_that_is_cancelled_early_leaves_no_folder(processes: SandboxProcesses, pause: float) -> None:
+    files = {f"folder-{number}/file": b"x" * 100_000 for number in range(200)}
+
+    calling = asyncio.create_task(output(processes, BASH, "-c", "sleep 1000", files=files))
+    await asyncio.sleep(pause)
+    calling.cancel()
+    await asyncio.wait([calling])
+
+    assert calling.cancelled()  # the fixture looks for folders
 
 
 async def test_a_program_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
