@@ -3,11 +3,9 @@
 import asyncio
 import contextlib
 import ctypes
-import itertools
 import marshal
 import os
 import platform
-import random
 import signal
 import socket
 import struct
@@ -26,13 +24,13 @@ from holdfast.core.threads import run_in_thread
 from holdfast.execution.sandbox import launcher
 from holdfast.execution.sandbox.limits import MEGABYTE, SandboxLimits
 from holdfast.execution.sandbox.seccomp import syscall_filter
+from holdfast.execution.sandbox.user_ids import UserIds
 from holdfast.execution.sandbox.work_folder import WorkFolder
 
 Reason = Literal["time", "cpu", "memory", "processes", "files", "disk", "output", "stopped"]
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 LINE = 64 * 1024  # bytes of a line that a reader holds
-USERS = range(60600, 61100)  # ids that no distribution gives to anybody
 _LANDLOCK_CREATE_RULESET = 444
 _SYSTEM = (
     "/usr",
@@ -175,9 +173,7 @@ class SandboxProcesses:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        users = random.sample(USERS, len(USERS)) if os.geteuid() == 0 else []
-        self._users = itertools.cycle(users)
-        self._has_users = bool(users)
+        self._users = UserIds() if os.geteuid() == 0 else None
 
     @asynccontextmanager
     async def open(
@@ -187,7 +183,14 @@ class SandboxProcesses:
 
         `line` is the most that the readers of its output hold, and so the longest line that `readline` returns.
         """
-        user = next(self._users) if self._has_users else None
+        with contextlib.nullcontext() if self._users is None else self._users.lend() as user:
+            async with self._started(command, limits, surroundings, user, line) as sandboxed:
+                yield sandboxed
+
+    @asynccontextmanager
+    async def _started(
+        self, command: Sequence[str], limits: SandboxLimits, surroundings: Surroundings, user: int | None, line: int
+    ) -> AsyncGenerator[SandboxedProcess]:
         files = surroundings.files or {}
         folder = WorkFolder(self._folder, files, executable=surroundings.executable, user=user)
         try:
