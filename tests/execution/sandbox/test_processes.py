@@ -177,6 +177,22 @@ async def test_a_program_that_cannot_watch_files_is_told_so(processes: SandboxPr
     assert await output(processes, node, "-e", code) == "ENOSYS\nit goes on\n"
 
 
+async def test_tables_of_pages_count_as_memory(processes: SandboxProcesses) -> None:
+    code = """
+import mmap
+held = mmap.mmap(-1, 100 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.PROT_READ)
+while True:
+    for place in range(0, 100 << 30, 2 << 20):
+        held[place]
+"""
+    limits = SandboxLimits(seconds=PATIENCE, memory_mb=128)
+
+    async with processes.open([str(find_interpreter("python", {}).program), "-c", code], limits, Surroundings()) as big:
+        ending = await big.wait()
+
+    assert ending.reason == "memory"
+
+
 async def test_processes_that_a_program_leaves_behind_end_with_it(processes: SandboxProcesses) -> None:
     mark = f"1000.{os.getpid()}"
 

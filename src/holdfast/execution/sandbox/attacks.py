@@ -26,7 +26,7 @@ from holdfast.execution.sandbox.seccomp import numbers_of
 
 _PROGRAMS = Path(__file__).parent / "attack_programs"
 _FILES = {"python": "attack.py", "javascript": "attack.js", "bash": "attack.sh"}
-_CALLS = ("ptrace", "unshare", "memfd_create", "io_uring_setup", "mount", "inotify_init1", "inotify_add_watch")
+_CALLS = ("ptrace", "unshare", "memfd_create", "io_uring_setup", "mount", "mmap", "inotify_init1", "inotify_add_watch")
 _TOGETHER = 4  # attacks at a time
 
 # Attacks on one thing each. A program makes them one after another.
@@ -80,6 +80,7 @@ QUICK: dict[str, tuple[str, ...]] = {
         "make a namespace",
         "mount a file system",
         "keep memory without a file",
+        "share memory by a device",
         "submit calls to io_uring",
     ),
 }

@@ -22,7 +22,6 @@ from typing import Any, Final
 
 CONTROL: Final = 3
 LOOK: Final = 0.1  # seconds between two looks at memory and disk
-PAGE: Final = resource.getpagesize()
 WRITTEN: Final = 16  # a program may write so many times the space that it may use: files can be deleted and still open
 
 _SET_PDEATHSIG, _SET_SECCOMP, _SET_NO_NEW_PRIVS, _SET_CHILD_SUBREAPER = 1, 22, 38, 36
@@ -181,7 +180,7 @@ def own_threads() -> int:
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):
             if name.isdigit() and os.stat(f"/proc/{name}").st_uid == user:
-                count += int(_text(f"/proc/{name}/stat").rpartition(")")[2].split()[17])
+                count += int(_text(f"/proc/{name}/stat").rpartition(b")")[2].split()[17])
     return count
 
 
@@ -270,8 +269,7 @@ def passed_limit(pid: int, request: dict[str, Any]) -> tuple[str | None, int]:
         for each in tree(pid):
             count += 1
             with contextlib.suppress(OSError):
-                _, resident, shared, *_ = (int(number) for number in _text(f"/proc/{each}/statm").split())
-                memory += (resident - shared) * PAGE
+                memory += memory_of(_text(f"/proc/{each}/status"))
             with contextlib.suppress(OSError):
                 written += int(_text(f"/proc/{each}/io").split()[3])  # wchar
     if memory > request["memory"]:
@@ -285,6 +283,12 @@ def passed_limit(pid: int, request: dict[str, Any]) -> tuple[str | None, int]:
         if space > request["space"] or written > WRITTEN * request["space"]:
             return "disk", memory
     return None, memory
+
+
+def memory_of(status: bytes) -> int:
+    """Return the bytes that belong to a process: its own pages, those that it shares, and the tables that list them."""
+    counted = (b"RssAnon:", b"RssShmem:", b"VmSwap:", b"VmPTE:")
+    return sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(counted))
 
 
 @contextlib.contextmanager
@@ -318,8 +322,8 @@ def _children(pid: int) -> set[int]:
     return found
 
 
-def _text(path: str) -> str:
-    with open(path) as file:
+def _text(path: str) -> bytes:
+    with open(path, "rb") as file:  # a process can have any bytes as its name
         return file.read()
 
 

@@ -59,7 +59,8 @@ _NETWORK = (
     "/etc/pki/ca-trust",
     "/etc/ca-certificates",
 )
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_SOURCES = ("/dev/zero", "/dev/random", "/dev/urandom")  # what is written to /dev/zero can be shared memory
+_DEVICES = ("/dev/null", "/dev/full")
 _LEFT_SECONDS = 1.0  # that orphans get to disappear
 _SIZE = struct.Struct("=I")
 
@@ -242,7 +243,7 @@ def _request(
         "command": list(command),
         "environment": home | dict(surroundings.environment or {}),
         "folder": str(folder.path),
-        "readable": readable,
+        "readable": [*readable, *_SOURCES],
         "writable": [str(folder.path), *map(str, surroundings.writable)],
         "devices": list(_DEVICES),
         "network": network,

@@ -83,6 +83,8 @@ quick() {
   attack "make a namespace" unshare --user true
   attack "mount a file system" mounted
   attack "keep memory without a file" call memfd_create '$text, 0'
+  attack "share memory by a device" perl -e "open(F, '+<', '/dev/zero') or exit 1;
+    exit(syscall($(number mmap), 0, 4096, 3, 1, fileno(F), 0) == -1 ? 1 : 0)"
   attack "submit calls to io_uring" call io_uring_setup '8, $buffer'
 }
 

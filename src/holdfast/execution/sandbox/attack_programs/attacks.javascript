@@ -108,6 +108,9 @@ const quick = {
   "make a namespace": () => call("unshare", 0x10000000),
   "mount a file system": () => run("sh", "-c", "mount -t tmpfs none . && umount -l ."),
   "keep memory without a file": () => call("memfd_create", "$text", 0),
+  "share memory by a device": () =>
+    run("perl", "-e",
+      `open(F, "+<", "/dev/zero") or exit 1; exit(syscall(${numbers.mmap}, 0, 4096, 3, 1, fileno(F), 0) == -1 ? 1 : 0)`),
   "submit calls to io_uring": () => call("io_uring_setup", 8, "$buffer"),
 };
 
