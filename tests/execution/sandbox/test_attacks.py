@@ -73,7 +73,7 @@ async def test_no_attack_succeeds_in_the_sandbox(language: Language) -> None:
         results = await run_attacks(Sandbox(SandboxProcesses()), find_interpreter(language, {}))
 
     assert [result for result in results if not result.blocked] == []
-    assert len({result.attack for result in results}) == len(results) == 56
+    assert len({result.attack for result in results}) == len(results) == 60
     assert {result.group for result in results} == {*QUICK, *HEAVY}
 
 

@@ -26,7 +26,17 @@ from holdfast.execution.sandbox.seccomp import numbers_of
 
 _PROGRAMS = Path(__file__).parent / "attack_programs"
 _FILES = {"python": "attack.py", "javascript": "attack.js", "bash": "attack.sh"}
-_CALLS = ("ptrace", "unshare", "memfd_create", "io_uring_setup", "mount", "mmap", "inotify_init1", "inotify_add_watch")
+_CALLS = (
+    "ptrace",
+    "unshare",
+    "memfd_create",
+    "io_uring_setup",
+    "mount",
+    "mmap",
+    "read",
+    "inotify_init1",
+    "inotify_add_watch",
+)
 _TOGETHER = 4  # attacks at a time
 
 # Attacks on one thing each. A program makes them one after another.
@@ -88,7 +98,15 @@ QUICK: dict[str, tuple[str, ...]] = {
 HEAVY: dict[str, tuple[tuple[str, int], ...]] = {
     "memory": (("allocate memory", 1024), ("allocate memory in many processes", 1024)),
     "forks": (("fork without end", 200), ("leave a process behind", 0)),
-    "disk": (("write a large file", 16), ("write many files", 2000), ("write deleted files", 100)),
+    "disk": (
+        ("write a large file", 16),
+        ("write many files", 2000),
+        ("write deleted files", 100),
+        ("write deleted files by memory", 100),
+        ("write deleted files by children", 100),
+        ("write into deep folders", 2000),
+        ("write into a folder that cannot be listed", 2000),
+    ),
     "time": (("compute without end", 0), ("wait without end", 0)),
     "output": (("print without end", 64),),
 }

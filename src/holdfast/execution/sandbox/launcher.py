@@ -26,6 +26,7 @@ WRITTEN: Final = 16  # a program may write so many times the space that it may u
 
 _SET_PDEATHSIG, _SET_SECCOMP, _SET_NO_NEW_PRIVS, _SET_CHILD_SUBREAPER = 1, 22, 38, 36
 _SET_KEEPCAPS, _AMBIENT, _RAISE, _DAC_READ_SEARCH = 8, 47, 2, 2
+_CAPABILITIES = 0x20080522  # the version of their form
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF, _CLOSE_RANGE = 444, 445, 446, 436
 _FILE_RIGHTS = 0b1000000000000111 | 1 << 14  # of Landlock's rights, those that a file can have
 
@@ -195,8 +196,17 @@ def change_user(uid: int, *, keep_search: bool) -> None:
         raise StepFailed(f"the process may not change its user: {error.strerror}") from None
     if keep_search:
         kept = 1 << _DAC_READ_SEARCH
-        check("capset", libc.capset(struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0)))
+        check("capset", libc.capset(struct.pack("=Ii", _CAPABILITIES, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0)))
         check("prctl(CAP_AMBIENT)", libc.prctl(_AMBIENT, _RAISE, _DAC_READ_SEARCH, 0, 0))
+
+
+def keep_effective(capability: int) -> None:
+    """Take a capability back into use that this process may have."""
+    header, data = struct.pack("=Ii", _CAPABILITIES, 0), ctypes.create_string_buffer(24)
+    check("capget", libc.capget(header, data))
+    effective, permitted, *rest = struct.unpack("=6I", data.raw)
+    effective |= permitted & 1 << capability
+    check("capset", libc.capset(header, struct.pack("=6I", effective, permitted, *rest)))
 
 
 def load_filter(program: bytes) -> None:
@@ -222,7 +232,7 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
     """Wait for the program, and kill it with all its processes when it has ended or passes a limit."""
     ended = os.pidfd_open(pid)
     until = None if request["seconds"] is None else begun + request["seconds"]
-    reason, peak = None, 0
+    reason, peak, look = None, 0, Look(pid, request)
     poll = select.poll()
     poll.register(CONTROL, select.POLLIN)
     poll.register(ended, select.POLLIN)
@@ -236,7 +246,7 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
         elif until is not None and time.monotonic() >= until:
             reason = "time"
         else:
-            reason, used = passed_limit(pid, request)
+            reason, used = look.passed_limit()
             peak = max(peak, used)
     kill_group(pid)
     status = 0
@@ -262,27 +272,81 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def passed_limit(pid: int, request: dict[str, Any]) -> tuple[str | None, int]:
-    """Return the limit that the processes of a program pass together, and how much memory they use."""
-    memory = written = count = 0
-    with as_user(request["uid"]):
-        for each in tree(pid):
-            count += 1
-            with contextlib.suppress(OSError):
-                memory += memory_of(_text(f"/proc/{each}/status"))
-            with contextlib.suppress(OSError):
-                written += int(_text(f"/proc/{each}/io").split()[3])  # wchar
-    if memory > request["memory"]:
-        return "memory", memory
-    if count > request["processes"]:
-        return "processes", memory
-    if request["space"] is not None:
-        files, space = size_of(request["folder"], request["files"])
-        if files > request["files"]:
-            return "files", memory
-        if space > request["space"] or written > WRITTEN * request["space"]:
-            return "disk", memory
-    return None, memory
+class Look:
+    """What the processes of a program use together. Each look replaces the one before."""
+
+    def __init__(self, pid: int, request: dict[str, Any]) -> None:
+        self._pid = pid
+        self._request = request
+        self._folder = os.fsencode(os.path.realpath(request["folder"]) + "/")
+        self._written = self._gone = 0  # bytes that processes wrote: those that are there, and those that are gone
+
+    def passed_limit(self) -> tuple[str | None, int]:
+        """Return the limit that is passed, and the memory in use. What cannot be looked into passes its limit."""
+        request = self._request
+        try:
+            with as_user(request["uid"]):
+                memory, count, written, deleted = self._add_up()
+        except PermissionError:  # a program that hides what it does
+            return "disk", 0
+        self._gone += max(0, self._written - written)  # a parent takes over what its child wrote, or nobody does
+        self._written = written
+        if memory > request["memory"]:
+            return "memory", memory
+        if count > request["processes"]:
+            return "processes", memory
+        if request["space"] is not None:
+            files, space = size_of(request["folder"], request["files"])
+            if files > request["files"]:
+                return "files", memory
+            if space + deleted > request["space"] or written + self._gone > WRITTEN * request["space"]:
+                return "disk", memory
+        return None, memory
+
+    def _add_up(self) -> tuple[int, int, int, int]:
+        memory = count = written = 0
+        deleted: dict[tuple[int, int, int | None], int] = {}
+        for each in tree(self._pid):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                status = _text(f"/proc/{each}/status")
+                if b"\nState:\tZ" in status:  # it has ended, and only its parent has not looked
+                    continue
+                count += 1
+                memory += memory_of(status)
+                if self._request["space"] is not None:
+                    written += written_by(_text(f"/proc/{each}/io"))
+                    deleted |= deleted_files(each, self._folder)
+        held = {key[:2] for key in deleted if key[2] is None}
+        space = sum(size for key, size in deleted.items() if key[2] is None or key[:2] not in held)
+        return memory, count, written, space
+
+
+def written_by(io: bytes) -> int:
+    """Return the bytes that a process wrote: by calls, or by storing into memory that is a file."""
+    fields = dict(line.split(b": ") for line in io.splitlines())
+    return max(int(fields[b"wchar"]), int(fields[b"write_bytes"]))
+
+
+def deleted_files(pid: int, folder: bytes) -> dict[tuple[int, int, int | None], int]:
+    """Return the space of the files that a process has deleted and still holds, by device, number and place in memory.
+
+    Files as memory count as far as they are mapped. Those that are open have no place.
+    """
+    found: dict[tuple[int, int, int | None], int] = {}
+    for line in _text(f"/proc/{pid}/maps").splitlines():
+        if line.endswith(b" (deleted)") and folder in line:
+            place, _, offset, device, inode, *_ = line.split()
+            first, last = (int(each, 16) for each in place.split(b"-"))
+            major, minor = (int(each, 16) for each in device.split(b":"))
+            found[os.makedev(major, minor), int(inode), int(offset, 16)] = last - first
+    for thread in os.listdir(f"/proc/{pid}/task"):  # a thread can have descriptors of its own
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for entry in os.scandir(f"/proc/{pid}/task/{thread}/fd"):
+                with contextlib.suppress(FileNotFoundError):
+                    held = entry.stat()
+                    if held.st_nlink == 0 and stat.S_ISREG(held.st_mode):
+                        found[held.st_dev, held.st_ino, None] = held.st_blocks * 512
+    return found
 
 
 def memory_of(status: bytes) -> int:
@@ -297,6 +361,7 @@ def as_user(uid: int | None) -> Generator[None]:
     if uid is not None:
         libc.setfsuid(uid)
         libc.setfsgid(uid)
+        keep_effective(_DAC_READ_SEARCH)  # the kernel shows a process to those who may do all that it may
     try:
         yield
     finally:
@@ -328,19 +393,27 @@ def _text(path: str) -> bytes:
 
 
 def size_of(folder: str, most: int) -> tuple[int, int]:
-    """Return the number of files below a folder and the space that they take. Stop soon after `most` files."""
+    """Return the number of files below a folder and the space that they take. Stop soon after `most` files.
+
+    A folder that cannot be looked into, such as one whose path is too long, counts as more.
+    """
     files = space = 0
     left = [folder]
     while left and files <= most:
-        with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
-            for entry in found:
-                files += 1
-                with contextlib.suppress(OSError):
-                    space += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        left.append(entry.path)
-                if files > most:
-                    break
+        try:
+            with os.scandir(left.pop()) as found:
+                for entry in found:
+                    files += 1
+                    with contextlib.suppress(FileNotFoundError):
+                        space += entry.stat(follow_symlinks=False).st_blocks * 512
+                        if entry.is_dir(follow_symlinks=False):
+                            left.append(entry.path)
+                    if files > most:
+                        break
+        except (FileNotFoundError, NotADirectoryError):  # the program has removed it
+            continue
+        except OSError:
+            return most + 1, space
     return files, space
 
 

@@ -113,6 +113,35 @@ heavy() { # NAME AMOUNT
     done
     sleep 2
     ;;
+  "write deleted files by memory")
+    perl -e "for my \$number (1..$2) {
+        open(F, '+>', 'file') && unlink('file') && truncate(F, 1 << 20) && open(ZERO, '<', '/dev/zero') or exit 1;
+        my \$held = syscall($(number mmap), 0, 1 << 20, 3, 1, fileno(F), 0);
+        syscall($(number read), fileno(ZERO), \$held, 1 << 20) == 1 << 20 or exit 1;
+      }
+      sleep 2" || exit 1
+    ;;
+  "write deleted files by children")
+    perl -e "\$SIG{CHLD} = 'IGNORE';
+      for my \$number (1..$2) {
+        open(my \$file, '+>', 'file') && unlink('file') or exit 1;
+        push @held, \$file;
+        if (!fork) { syswrite(\$file, 'x' x (1 << 20)); exit }
+        wait;
+      }
+      sleep 2" || exit 1
+    ;;
+  "write into deep folders")
+    local name=$(printf '%0250d' 0)
+    for number in {1..20}; do mkdir "$name" && cd "$name" || exit 1; done
+    for ((number = 0; number < $2; number++)); do : >"file-$number"; done
+    sleep 2
+    ;;
+  "write into a folder that cannot be listed")
+    mkdir -m 300 folder
+    for ((number = 0; number < $2; number++)); do : >"folder/file-$number"; done
+    sleep 2
+    ;;
   "compute without end") while :; do :; done ;;
   "wait without end") sleep 1000 ;;
   "print without end") head -c "$(($2 << 20))" /dev/zero || exit 1 ;;

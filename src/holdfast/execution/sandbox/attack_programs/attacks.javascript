@@ -149,6 +149,33 @@ async function heavy(name, amount) {
       held.push(file);
     }
     await pause(2);
+  } else if (name === "write deleted files by memory") {
+    run("perl", "-e", `for my $number (1..${amount}) {
+        open(F, "+>", "file") && unlink("file") && truncate(F, 1 << 20) && open(ZERO, "<", "/dev/zero") or exit 1;
+        my $held = syscall(${numbers.mmap}, 0, 1 << 20, 3, 1, fileno(F), 0);
+        syscall(${numbers.read}, fileno(ZERO), $held, 1 << 20) == 1 << 20 or exit 1;
+      }
+      sleep 2`);
+  } else if (name === "write deleted files by children") {
+    run("perl", "-e", `$SIG{CHLD} = "IGNORE";
+      for my $number (1..${amount}) {
+        open(my $file, "+>", "file") && unlink("file") or exit 1;
+        push @held, $file;
+        if (!fork) { syswrite($file, "x" x (1 << 20)); exit }
+        wait;
+      }
+      sleep 2`);
+  } else if (name === "write into deep folders") {
+    for (let number = 0; number < 20; number++) {
+      fs.mkdirSync("d".repeat(250));
+      process.chdir("d".repeat(250));
+    }
+    for (let number = 0; number < amount; number++) fs.writeFileSync(`file-${number}`, "");
+    await pause(2);
+  } else if (name === "write into a folder that cannot be listed") {
+    fs.mkdirSync("folder", 0o300);
+    for (let number = 0; number < amount; number++) fs.writeFileSync(`folder/file-${number}`, "");
+    await pause(2);
   } else if (name === "compute without end") for (;;);
   else if (name === "wait without end") await pause(1000);
   else if (name === "print without end") for (let number = 0; number < amount; number++) fs.writeSync(1, "x".repeat(1 << 16));
