@@ -177,6 +177,14 @@ async def test_a_program_that_cannot_watch_files_is_told_so(processes: SandboxPr
     assert await output(processes, node, "-e", code) == "ENOSYS\nit goes on\n"
 
 
+async def test_orphans_that_have_ended_do_not_count_as_processes(processes: SandboxProcesses) -> None:
+    limits = SandboxLimits(seconds=PATIENCE, processes=16)
+
+    said = await output(processes, BASH, "-c", "for i in {1..200}; do (true & ); done; echo finished", limits=limits)
+
+    assert said == "finished\n"
+
+
 async def test_tables_of_pages_count_as_memory(processes: SandboxProcesses) -> None:
     code = """
 import mmap

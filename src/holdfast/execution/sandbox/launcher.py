@@ -196,7 +196,9 @@ def change_user(uid: int, *, keep_search: bool) -> None:
         raise StepFailed(f"the process may not change its user: {error.strerror}") from None
     if keep_search:
         kept = 1 << _DAC_READ_SEARCH
-        check("capset", libc.capset(struct.pack("=Ii", _CAPABILITIES, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0)))
+        check(
+            "capset", libc.capset(struct.pack("=Ii", _CAPABILITIES, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0))
+        )
         check("prctl(CAP_AMBIENT)", libc.prctl(_AMBIENT, _RAISE, _DAC_READ_SEARCH, 0, 0))
 
 
@@ -233,6 +235,7 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
     ended = os.pidfd_open(pid)
     until = None if request["seconds"] is None else begun + request["seconds"]
     reason, peak, look = None, 0, Look(pid, request)
+    signal.signal(signal.SIGCHLD, lambda *_: reap_orphans(pid))
     poll = select.poll()
     poll.register(CONTROL, select.POLLIN)
     poll.register(ended, select.POLLIN)
@@ -248,6 +251,7 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
         else:
             reason, used = look.passed_limit()
             peak = max(peak, used)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     kill_group(pid)
     status = 0
     with contextlib.suppress(ChildProcessError):
@@ -264,6 +268,15 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
             "memory": max(peak, used.ru_maxrss * 1024),
         },
     )
+
+
+def reap_orphans(pid: int) -> None:
+    """Take notice of the end of orphans while the program runs: until then, they count as its processes."""
+    with contextlib.suppress(ChildProcessError):
+        while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if found.si_pid == pid:  # its end is for `watch`, which ends the others, too
+                break
+            os.waitpid(found.si_pid, 0)
 
 
 def kill_group(pid: int) -> None:
