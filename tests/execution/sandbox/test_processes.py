@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import uvloop
 
 from holdfast.core.errors import Unavailable
-from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings
+from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings, launcher
 from holdfast.execution.sandbox.languages import find_interpreter
 from tests.execution.sandbox.conftest import Started
 
@@ -87,6 +88,67 @@ async def test_a_program_that_is_killed_says_so(processes: SandboxProcesses) -> 
 async def test_a_program_that_does_not_exist_cannot_be_started(processes: SandboxProcesses) -> None:
     with pytest.raises(Unavailable, match="/nowhere/program cannot be run: No such file"):
         await output(processes, "/nowhere/program")
+
+
+async def test_a_limit_of_the_machine_that_is_lower_than_the_sandboxs_remains() -> None:
+    program = f"""
+import asyncio, resource
+from pathlib import Path
+from holdfast.execution.sandbox import *
+async def main():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+    async with SandboxProcesses().open(["{BASH}", "-c", "ulimit -n"], SandboxLimits(), Surroundings()) as p:
+        print((await p.stdout.read()).decode())
+asyncio.run(main())
+"""
+
+    engine = await asyncio.create_subprocess_exec(PYTHON, "-c", program, stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(PATIENCE):
+        said, _ = await engine.communicate()
+
+    assert said.split() == [b"100"]
+
+
+async def test_a_step_of_the_jail_that_fails_is_told(
+    processes: SandboxProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SandboxLimits, "rlimits", [(1000, 1)])  # there is no such limit
+
+    with pytest.raises(Unavailable, match="the jail cannot be set up: ValueError"):
+        await output(processes, BASH, "-c", ":")
+
+
+def test_a_process_whose_name_is_no_text_is_counted() -> None:
+    name = "import ctypes, sys; ctypes.CDLL(None).prctl(15, bytes([255, 254]), 0, 0, 0); print(flush=True); input()"
+    with subprocess.Popen([PYTHON, "-c", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as strange:
+        assert strange.stdout is not None
+        strange.stdout.readline()
+
+        assert launcher.own_threads() >= 2
+
+        strange.kill()
+
+
+async def test_a_file_may_have_the_name_of_the_temporary_folder(processes: SandboxProcesses) -> None:
+    read = await output(
+        processes, BASH, "-c", "cat tmp; echo; echo ok > $TMPDIR/file; cat tmp_/file", files={"tmp": b"x"}
+    )
+
+    assert read == "x\nok\n"
+
+
+async def test_a_work_folder_that_cannot_be_made_is_told(
+    processes: SandboxProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("holdfast.execution.sandbox.work_folder.WorkFolder._fill", refuse)
+
+    with pytest.raises(Unavailable, match="cannot make a work folder") as refused:
+        await output(processes, BASH, "-c", ":")
+
+    assert "Operation not permitted" in refused.value.why
 
 
 async def test_a_program_sees_its_own_files_and_no_others(processes: SandboxProcesses, tmp_path: Path) -> None:

@@ -100,6 +100,8 @@ def start(request: dict[str, Any]) -> int:
             os.write(telling, str(error).encode())
         except OSError as error:
             os.write(telling, f"{request['command'][0]} cannot be run: {error.strerror}".encode())
+        except Exception as error:  # noqa: BLE001 - nobody else would tell it
+            os.write(telling, f"the jail cannot be set up: {error!r}".encode())
         finally:
             os._exit(127)
     os.close(telling)
@@ -121,10 +123,10 @@ def enter(request: dict[str, Any]) -> None:
         file.write("1000")  # if memory runs out, this program goes first
     ruleset = landlock_rules(request)
     for limit, value in request["rlimits"]:
-        resource.setrlimit(limit, (value, value))
+        set_limit(limit, value)
     # The kernel counts the threads of a user. Without a user of its own, the program shares the count with the engine.
     threads = request["processes"] + (0 if request["uid"] is not None else own_threads())
-    resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
+    set_limit(resource.RLIMIT_NPROC, threads)
     os.umask(0o077)
     if request["uid"] is not None:
         change_user(request["uid"], keep_search=needs_search(request))
@@ -134,6 +136,13 @@ def enter(request: dict[str, Any]) -> None:
     os.chdir(request["folder"])
     check("close_range", libc.syscall(_CLOSE_RANGE, 3, 0xFFFFFFFF, 4))  # 4: when the program starts
     load_filter(request["filter"])
+
+
+def set_limit(limit: int, value: int) -> None:
+    """Set a limit, or leave the lower one that this process has."""
+    most = resource.getrlimit(limit)[1]
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(limit, (value, value))
 
 
 def landlock_rules(request: dict[str, Any]) -> int:

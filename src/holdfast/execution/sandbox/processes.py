@@ -118,12 +118,6 @@ class SandboxedProcess:
     async def started(self) -> None:
         """Wait until the program has begun. Raises an Unavailable if it cannot be started."""
         report = await self._report()
-        if "error" in report:
-            raise Unavailable(
-                "the sandbox cannot start the program",
-                why=report["error"],
-                next="`holdfast doctor` shows what the sandbox can do on this machine.",
-            )
         self._ending = asyncio.ensure_future(self._read_ending(report["pid"]))
 
     async def close(self) -> None:
@@ -145,13 +139,20 @@ class SandboxedProcess:
     async def _report(self) -> dict[str, Any]:
         try:
             (size,) = _SIZE.unpack(await self._reports.readexactly(_SIZE.size))
-            return marshal.loads(await self._reports.readexactly(size))  # noqa: S302 - our own launcher wrote it
+            report = marshal.loads(await self._reports.readexactly(size))  # noqa: S302 - our own launcher wrote it
         except (asyncio.IncompleteReadError, ConnectionError):
             raise Unavailable(
                 "the launcher of the sandbox has ended without a report",
                 why="it was killed, or the machine has too little memory",
                 next="Try again.",
             ) from None
+        if "error" in report:
+            raise Unavailable(
+                "the sandbox cannot run the program",
+                why=report["error"],
+                next="`holdfast doctor` shows what the sandbox can do on this machine.",
+            )
+        return report
 
 
 async def _kill_group(pid: int) -> None:

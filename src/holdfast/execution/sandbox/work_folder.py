@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.execution.sandbox.launcher import remove_folder
 
 PREFIX = "holdfast-sandbox-"
@@ -38,8 +38,11 @@ class WorkFolder:
 
     @property
     def temporary(self) -> Path:
-        """The folder for temporary files."""
-        return self.path / TEMPORARY
+        """The folder for temporary files. It has another name if a file has this one."""
+        name = TEMPORARY
+        while name in self._files:
+            name += "_"
+        return self.path / name
 
     @property
     def is_left(self) -> bool:
@@ -50,8 +53,16 @@ class WorkFolder:
         """Make the folder, unless it has been removed before."""
         with self._lock:
             if not self._removed:
-                self._path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._parent))
-                self._fill()
+                try:
+                    self._path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._parent))
+                    self._fill()
+                except OSError as error:
+                    raise Unavailable(
+                        "the sandbox cannot make a work folder",
+                        why=str(error),
+                        next="Give the engine space and rights for its temporary folder. As root, it needs the "
+                        "capabilities of root, such as CHOWN, SETUID and SETGID; otherwise run it as an ordinary user.",
+                    ) from None
 
     def remove(self) -> None:
         """Remove the folder and all that is in it."""
