@@ -273,5 +273,5 @@ def test_the_attacks_on_the_sandbox_are_shown_in_groups_and_each_on_request(
     assert {"files", "environment", "network", "signals", "forks", "memory", "disk", "time", "ptrace"} <= groups
     assert found["sandbox: files"]["state"] == "ok"
     assert found["sandbox: files"]["found"] == f"{17 * 3} attacks blocked"
-    assert {each["blocked"] for each in found["sandbox: files"]["details"]} == {True}
+    assert {each["outcome"] for each in found["sandbox: files"]["details"]} == {"blocked"}
     assert "escape by a symbolic link" in whole.stdout

@@ -1,8 +1,11 @@
 """The attacks that the sandbox has to withstand, and a run of them against a target that is set up for it."""
 
 import asyncio
+import fcntl
 import json
+import os
 import platform
+import re
 import secrets
 import socket
 import stat
@@ -20,7 +23,7 @@ from holdfast.execution.sandbox.attack_result import AttackResult
 from holdfast.execution.sandbox.languages import Interpreter
 from holdfast.execution.sandbox.launcher import remove_folder
 from holdfast.execution.sandbox.limits import MEGABYTE, SandboxLimits
-from holdfast.execution.sandbox.processes import Surroundings
+from holdfast.execution.sandbox.processes import Reason, Surroundings
 from holdfast.execution.sandbox.sandbox import Sandbox, SandboxResult
 from holdfast.execution.sandbox.seccomp import numbers_of
 
@@ -37,6 +40,7 @@ _CALLS = (
     "inotify_init1",
     "inotify_add_watch",
 )
+_DESCRIPTOR = 100  # the lowest number of the planted descriptor
 _TOGETHER = 4  # attacks at a time
 
 # Attacks on one thing each. A program makes them one after another.
@@ -114,6 +118,21 @@ LIMITS = SandboxLimits(
     seconds=5, cpu_seconds=4, memory_mb=256, processes=64, files=200, disk_mb=4, output_bytes=MEGABYTE
 )
 _ENDLESS = replace(LIMITS, seconds=1, cpu_seconds=1)
+# What ends an attack on what the machine has: the launcher, or the kernel, which the program then complains about.
+_REASONS: dict[str, tuple[Reason, ...]] = {
+    "memory": ("memory",),
+    "forks": ("processes", "memory"),
+    "disk": ("disk", "files"),
+    "time": ("time", "cpu"),
+    "output": ("output",),
+}
+_COMPLAINTS = {
+    "memory": "memory|alloc",
+    "forks": "temporarily unavailable|EAGAIN",
+    "disk": "too large|EFBIG|size limit",
+    "time": "$^",
+    "output": "$^",
+}
 _BY_STATE = frozenset({"change permissions"})  # the call may succeed and do nothing
 
 
@@ -152,7 +171,7 @@ async def run_attacks(sandbox: Sandbox, interpreter: Interpreter) -> list[Attack
 async def _quick(sandbox: Sandbox, interpreter: Interpreter, target: _Target) -> list[AttackResult]:
     ended = await _run(sandbox, interpreter, target, replace(LIMITS, seconds=60, cpu_seconds=30))
     lines = [line.split("\t") for line in ended.stdout.decode(errors="replace").splitlines()]
-    said = {line[0]: (line[1] == "blocked", line[2]) for line in lines if len(line) == 3}
+    said = {line[0]: (line[1] == "blocked", line[2], line[1] != "missing") for line in lines if len(line) == 3}
     missing = [attack for attacks in QUICK.values() for attack in attacks if attack not in said]
     if missing:
         error = ended.stderr.decode(errors="replace").strip()[-300:]
@@ -161,10 +180,10 @@ async def _quick(sandbox: Sandbox, interpreter: Interpreter, target: _Target) ->
             why=f"the attack {missing[0]!r} was not made; {error or ended.ending}",
             next=f"Check that {interpreter.program} works for other users of this machine.",
         )
-    said |= {attack: (True, said[attack][1]) for attack in _BY_STATE}
+    said |= {attack: (True, *said[attack][1:]) for attack in _BY_STATE}
     changed = {attack: now for attack, now in target.state().items() if now != target.before[attack]}
-    said |= {attack: (False, f"it is {now} now") for attack, now in changed.items()}
-    said |= dict.fromkeys(target.received, (False, "data arrived"))
+    said |= {attack: (False, f"it is {now} now", True) for attack, now in changed.items()}
+    said |= dict.fromkeys(target.received, (False, "data arrived", True))
     return [AttackResult(group, attack, *said[attack]) for group, attacks in QUICK.items() for attack in attacks]
 
 
@@ -174,12 +193,19 @@ async def _heavy(
     limits = _ENDLESS if group == "time" else LIMITS
     ended = await _run(sandbox, interpreter, target, limits, attack, str(amount))
     reason = ended.reason or f"exit code {ended.ending.exit_code}"
+    complaint = ended.stderr.decode(errors="replace")
+    is_done = f"{attack}\tdone".encode() in ended.stdout
     if attack == "leave a process behind":
         left = [each for each in psutil.process_iter(["cmdline"]) if target.mark in (each.info["cmdline"] or ())]
         for each in left:
             each.kill()
-        return AttackResult(group, attack, not left, f"{len(left)} processes are left" if left else "none is left")
-    return AttackResult(group, attack, f"{attack}\tdone".encode() not in ended.stdout, reason)
+        detail = f"{len(left)} processes are left" if left else "none is left"
+        return AttackResult(group, attack, not left, detail, made=is_done or bool(left))
+    if is_done:
+        return AttackResult(group, attack, False, reason)
+    if ended.reason in _REASONS[group] or re.search(_COMPLAINTS[group], complaint, re.IGNORECASE):
+        return AttackResult(group, attack, True, reason)
+    return AttackResult(group, attack, False, f"{reason} {complaint.strip()[-200:]}", made=False)
 
 
 async def _run(
@@ -202,10 +228,13 @@ async def _target() -> AsyncGenerator[_Target]:
     victim = psutil.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"], env={"SECRET": mark})
     servers: list[asyncio.AbstractServer] = []
     transports: list[asyncio.BaseTransport] = []
+    planted = None
     try:
         folder.chmod(0o777)
         secret.write_text(f"planted-secret-{mark}")
         secret.chmod(0o666)
+        with secret.open() as file:  # a descriptor that programs would inherit
+            planted = fcntl.fcntl(file, fcntl.F_DUPFD, _DESCRIPTOR)
 
         def server(attack: str) -> asyncio.Protocol:
             return _Stream(attack, received)
@@ -247,6 +276,8 @@ async def _target() -> AsyncGenerator[_Target]:
         environment["EXPECTED"] = " ".join((*environment, "EXPECTED", "PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE"))
         yield _Target(folder, secret, mark, victim, received, environment, _state(folder, secret, victim))
     finally:
+        if planted is not None:
+            os.close(planted)
         for each in transports:
             each.close()
         for each in servers:

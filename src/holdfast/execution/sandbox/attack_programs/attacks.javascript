@@ -17,7 +17,7 @@ const run = (command, ...words) => {
 };
 const call = (name, ...words) =>
   run("perl", "-e",
-    `my $text = "planted"; my $buffer = "x" x 200; exit(syscall(${[numbers[name], ...words].join(", ")}) == -1 ? 1 : 0)`);
+    `my $text = "planted"; my $buffer = "x" x 200; syscall(${[numbers[name], ...words].join(", ")}) == -1 and die $!`);
 const connection = (options) => new Promise((resolve, reject) => {
   const socket = net.connect(options, () => socket.write("planted", () => resolve("connected")));
   socket.on("error", reject);
@@ -57,7 +57,9 @@ const environment = () => {
 };
 
 const BY_PIPE = `use Fcntl; pipe(R, W); fcntl(R, F_SETOWN, $ARGV[0] + 0) && fcntl(R, 10, 10) && fcntl(R, F_SETFL, O_ASYNC)
-  && syswrite(W, "planted") or exit 1`; // 10: F_SETSIG and SIGUSR1
+  && syswrite(W, "planted") or die $!`; // 10: F_SETSIG and SIGUSR1
+
+const MISSING = /ENOENT|exit code 127|command not found|No such file/;
 
 const quick = {
   "read a system file": () => read("/etc/passwd"),
@@ -92,10 +94,10 @@ const quick = {
   "connect to a Unix socket": () => connection({ path: SOCKET }),
   "send to a Unix socket by a pair": () =>
     run("perl", "-MSocket", "-e",
-      `socketpair(A, B, 1, 2, 0) && send(A, "planted", 0, pack_sockaddr_un("${DATAGRAMS}")) or exit 1`),
+      `socketpair(A, B, 1, 2, 0) && send(A, "planted", 0, pack_sockaddr_un("${DATAGRAMS}")) or die $!`),
   "connect to an abstract socket": () =>
     run("perl", "-MSocket", "-e",
-      `socket(S, 1, 1, 0) && connect(S, pack_sockaddr_un("\\0${ABSTRACT}")) && syswrite(S, "planted") or exit 1`),
+      `socket(S, 1, 1, 0) && connect(S, pack_sockaddr_un("\\0${ABSTRACT}")) && syswrite(S, "planted") or die $!`),
   "listen on a port": listening,
   "signal the engine": () => process.kill(+PID, "SIGUSR1"),
   "signal the engine by a pipe": () => run("perl", "-e", BY_PIPE, PID),
@@ -110,7 +112,7 @@ const quick = {
   "keep memory without a file": () => call("memfd_create", "$text", 0),
   "share memory by a device": () =>
     run("perl", "-e",
-      `open(F, "+<", "/dev/zero") or exit 1; exit(syscall(${numbers.mmap}, 0, 4096, 3, 1, fileno(F), 0) == -1 ? 1 : 0)`),
+      `open(F, "+<", "/dev/zero") or die $!; syscall(${numbers.mmap}, 0, 4096, 3, 1, fileno(F), 0) == -1 and die $!`),
   "submit calls to io_uring": () => call("io_uring_setup", 8, "$buffer"),
 };
 
@@ -131,8 +133,8 @@ async function heavy(name, amount) {
     await Promise.all(Array.from({ length: 8 }, holding));
   } else if (name === "fork without end") {
     for (let number = 0; number < amount; number++) {
-      const started = spawn("sleep", ["100"]).on("error", () => process.exit(1));
-      if (!started.pid) process.exit(1);
+      const started = spawn("sleep", ["100"]).on("error", (error) => { console.error(error.code); process.exit(1); });
+      if (!started.pid) await pause(1); // the error is about to come
     }
     await pause(1);
   } else if (name === "write a large file") {
@@ -193,7 +195,7 @@ async function heavy(name, amount) {
     try {
       line = [name, "done", JSON.stringify((await attack()) ?? null)];
     } catch (error) {
-      line = [name, "blocked", String(error)];
+      line = [name, MISSING.test(String(error)) ? "missing" : "blocked", String(error)];
     }
     fs.writeSync(1, line.join("\t").replaceAll("\n", " ").slice(0, 400) + "\n");
   }
