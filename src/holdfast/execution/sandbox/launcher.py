@@ -244,7 +244,11 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
     ended = os.pidfd_open(pid)
     until = None if request["seconds"] is None else begun + request["seconds"]
     reason, peak, look = None, 0, Look(pid, request)
-    signal.signal(signal.SIGCHLD, lambda *_: reap_orphans(pid))
+
+    def notice(*_: object) -> None:
+        reap_orphans(pid)
+
+    signal.signal(signal.SIGCHLD, notice)
     poll = select.poll()
     poll.register(CONTROL, select.POLLIN)
     poll.register(ended, select.POLLIN)
