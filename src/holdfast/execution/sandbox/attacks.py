@@ -163,9 +163,15 @@ async def run_attacks(sandbox: Sandbox, interpreter: Interpreter) -> list[Attack
             async with places:
                 return await _heavy(sandbox, interpreter, target, group, attack, amount)
 
-        return results + await asyncio.gather(
-            *(heavy(group, *each) for group, attacks in HEAVY.items() for each in attacks)
-        )
+        made = await asyncio.gather(*(heavy(group, *each) for group, attacks in HEAVY.items() for each in attacks))
+        amounts = {attack: amount for attacks in HEAVY.values() for attack, amount in attacks}
+        return results + [
+            # Attacks at one time can be in each other's way: as an ordinary user, they share the number of processes.
+            each
+            if each.made
+            else await _heavy(sandbox, interpreter, target, each.group, each.attack, amounts[each.attack])
+            for each in made
+        ]
 
 
 async def _quick(sandbox: Sandbox, interpreter: Interpreter, target: _Target) -> list[AttackResult]:

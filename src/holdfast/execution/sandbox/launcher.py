@@ -306,15 +306,14 @@ class Look:
         self._request = request
         self._folder = os.fsencode(os.path.realpath(request["folder"]) + "/")
         self._written = self._gone = 0  # bytes that processes wrote: those that are there, and those that are gone
+        self._hidden = set[int]()  # processes that could not be looked into
+        self._hides = False
 
     def passed_limit(self) -> tuple[str | None, int]:
         """Return the limit that is passed, and the memory in use. What cannot be looked into passes its limit."""
         request = self._request
-        try:
-            with as_user(request["uid"]):
-                memory, count, written, deleted = self._add_up()
-        except PermissionError:  # a program that hides what it does
-            return "disk", 0
+        with as_user(request["uid"]):
+            memory, count, written, deleted = self._add_up()
         self._gone += max(0, self._written - written)  # a parent takes over what its child wrote, or nobody does
         self._written = written
         if memory > request["memory"]:
@@ -325,13 +324,14 @@ class Look:
             files, space = size_of(request["folder"], request["files"])
             if files > request["files"]:
                 return "files", memory
-            if space + deleted > request["space"] or written + self._gone > WRITTEN * request["space"]:
+            if self._hides or space + deleted > request["space"] or written + self._gone > WRITTEN * request["space"]:
                 return "disk", memory
         return None, memory
 
     def _add_up(self) -> tuple[int, int, int, int]:
         memory = count = written = 0
         deleted: dict[tuple[int, int, int | None], int] = {}
+        hidden = set[int]()
         for each in tree(self._pid):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 status = _text(f"/proc/{each}/status")
@@ -339,9 +339,15 @@ class Look:
                     continue
                 count += 1
                 memory += memory_of(status)
-                if self._request["space"] is not None:
+                if self._request["space"] is None:
+                    continue
+                try:
                     written += written_by(_text(f"/proc/{each}/io"))
                     deleted |= deleted_files(each, self._folder)
+                except PermissionError:
+                    hidden.add(each)
+        self._hides = bool(hidden & self._hidden)  # a process that is about to end cannot be looked into, either
+        self._hidden = hidden
         held = {key[:2] for key in deleted if key[2] is None}
         space = sum(size for key, size in deleted.items() if key[2] is None or key[:2] not in held)
         return memory, count, written, space

@@ -127,7 +127,9 @@ async function heavy(name, amount) {
     const code = `globalThis.held = Array.from({ length: ${length} }, () => Buffer.alloc(1 << 20, "x"));
       console.log("held"); setTimeout(() => 0, 100000)`;
     const holding = () => new Promise((resolve) => {
-      const child = spawn(process.execPath, ["-e", code]).on("error", () => process.exit(1)).on("exit", () => process.exit(1));
+      const failed = (why) => { console.error(why); process.exit(1); };
+      const child = spawn(process.execPath, ["-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+      child.on("error", failed).on("exit", failed);
       child.stdout.on("data", resolve);
     });
     await Promise.all(Array.from({ length: 8 }, holding));
