@@ -70,7 +70,7 @@ async def main() -> None:
             figures.append({"language": language, "way": way, "median_ms": median, "p95_ms": p95, "runs": len(times)})
         if options.seconds >= WITH_ATTACKS:
             results = await run_attacks(sandbox, interpreter)
-            succeeded = sum(not result.blocked for result in results)
+            succeeded = sum(result.succeeds for result in results)
             notes.append(f"{language}: {len(results)} attacks, of which {succeeded} succeed.")
     Table("sandbox", "A script in the sandbox", cells, figures, notes, ["holdfast"]).publish(options.results)
 

@@ -272,6 +272,6 @@ def test_the_attacks_on_the_sandbox_are_shown_in_groups_and_each_on_request(
     groups = {part.removeprefix("sandbox: ") for part in found if part.startswith("sandbox: ")}
     assert {"files", "environment", "network", "signals", "forks", "memory", "disk", "time", "ptrace"} <= groups
     assert found["sandbox: files"]["state"] == "ok"
-    assert found["sandbox: files"]["found"] == f"{17 * 3} attacks blocked"
-    assert {each["blocked"] for each in found["sandbox: files"]["details"]} == {True}
+    assert found["sandbox: files"]["found"] == f"{20 * 3} attacks blocked"
+    assert {each["outcome"] for each in found["sandbox: files"]["details"]} == {"blocked"}
     assert "escape by a symbolic link" in whole.stdout

@@ -115,6 +115,23 @@ async def test_a_script_that_changes_or_leaves_the_folder_changes_or_leaves_the_
         await words_only.tools.get("text-tools_greet")
 
 
+async def test_a_script_of_a_skill_is_changed_by_an_import_only(words_only: Engine) -> None:
+    await words_only.skill_transfer.load(FOLDER)
+    count = await words_only.tools.get("text-tools_count")
+    fields: dict[str, Any] = {"parameters": FREE_FORM, "kind": "python"}
+
+    with pytest.raises(InvalidInput, match=r"it is the file scripts/count\.py of the skill text-tools") as refused:
+        await words_only.tools.put(
+            "text-tools_count", description="Count.", script="print('fixed')", version=count.version, **fields
+        )
+    changed = await words_only.tools.put("text-tools_count", description="Count.", version=count.version, **fields)
+    counted = await words_only.executions.call("text-tools_count", {"args": ["-a"], "input": "one two"})
+
+    assert "import the skill again" in refused.value.next
+    assert changed.tool.description == "Count."
+    assert counted.result == "['-a'] 2 7"
+
+
 async def test_the_scripts_of_a_removed_skill_are_removed_with_it(words_only: Engine) -> None:
     await words_only.skill_transfer.load(FOLDER)
 

@@ -32,7 +32,7 @@ async def doctor(invocation: Invocation) -> int:
         output.rows(rows, {"state": "STATE", "part": "PART", "found": "FOUND"})
         details = [detail for check in checks for detail in check.details] if invocation.verbose else []
         if details:
-            attacks = [{**each, "result": "blocked" if each["blocked"] else "succeeded"} for each in details]
+            attacks = [{**each, "result": each["outcome"]} for each in details]
             output.rows(attacks, {"result": "RESULT", "language": "LANGUAGE", "attack": "ATTACK", "detail": "DETAIL"})
     return EXIT_CODE[failures[0].code] if failures else 0
 

@@ -120,18 +120,23 @@ async def check_sandbox(config: Config) -> list[Check]:
             f"{each.attack} ({language}: {each.detail})"
             for language, attacks in results.items()
             for each in attacks
-            if not each.blocked
+            if each.succeeds
         ]
-        count = sum(map(len, results.values()))
+        every = [each for attacks in results.values() for each in attacks]
+        count = sum(each.made for each in every)
+        unmade = sorted({each.attack for each in every} - {each.attack for each in every if each.made})
         attacks = tuple(
-            {"language": language, "attack": each.attack, "blocked": each.blocked, "detail": each.detail}
+            {"language": language, "attack": each.attack, "outcome": each.outcome, "detail": each.detail}
             for language, attacks in results.items()
             for each in attacks
         )
         told = (
             f"{len(passed)} of {count} attacks succeed: {'; '.join(passed)}" if passed else f"{count} attacks blocked"
         )
-        checks.append(Check(f"sandbox: {group}", "warn" if passed else "ok", told, details=attacks))
+        if unmade:
+            told += f"; not made in any language: {', '.join(unmade)}"
+        state = "warn" if passed or unmade else "ok"
+        checks.append(Check(f"sandbox: {group}", state, told, details=attacks))
     return checks
 
 

@@ -70,7 +70,6 @@ class Scripts:
                 files=files,
                 executable=script.executable,
                 environment=environment,
-                readable=[] if self._settings.python is None else [self._settings.python.parent.parent],
                 network=self._settings.network,
             ),
             stdin=script.input,
@@ -98,10 +97,10 @@ class ScriptRunner:
 
     async def _script(self, tool: Tool, arguments: Mapping[str, Any]) -> Script:
         row = await self._database.one(sql("script"), tool.id)
-        if row is None or not row["code"] or not is_script(tool.kind):
+        if row is None or not (row["code"] or row["reference"]) or not is_script(tool.kind):
             raise Unavailable(f"the tool {tool.name} has no script", next="Register it with its `script`.")
         language: Language = tool.kind  # pyright: ignore[reportAssignmentType] - checked above
-        script = Script(language, restore(row["code"]), environment=variables_of(arguments))
+        script = Script(language, restore(row["code"] or ""), environment=variables_of(arguments))
         path, of_skill, skill = restore(row["reference"] or "").partition(":")
         if not of_skill:
             return replace(script, input=render(dict(arguments)))

@@ -99,10 +99,18 @@ class Tools:
 
         `endpoint` and `method`, or the whole `request`, are for a `rest`, `graphql` or `jsonrpc` tool. `reference` is a
         `function` as module:name, or a `java` class. `script` is the text of a script, `server` the name of an
-        `mcp_server`, `service` the JSON-RPC method. Omitted fields are unchanged, except a script.
+        `mcp_server`, `service` the JSON-RPC method. Omitted fields are unchanged, except a script
+        that is no file of a skill.
         """
         entry = None if version is None else await self.get(name)
         before = Tool(name, "", {}) if entry is None else entry.tool
+        if kind in SCRIPTS and kind == before.kind and before.reference and script is not None and not reference:
+            path, _, skill = before.reference.partition(":")
+            raise InvalidInput(
+                f"the script of the tool {name} cannot be changed by itself",
+                why=f"it is the file {path} of the skill {skill}",
+                next="Change the file, and import the skill again. To change the other fields, omit the script.",
+            )
         if kind == before.kind:
             request = request or before.request
             reference, server = (
@@ -112,7 +120,7 @@ class Tools:
             )
         if kind in REQUESTED:
             request = _request(request, method or ("" if kind == "rest" else "POST"), endpoint or "")
-        runs = server if kind == "mcp_server" else script if kind in SCRIPTS else reference
+        runs = server if kind == "mcp_server" else script or reference if kind in SCRIPTS else reference
         tool = Tool(
             name,
             description,

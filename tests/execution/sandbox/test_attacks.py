@@ -1,8 +1,10 @@
 """The attacks on the sandbox: none succeeds in it, and they do succeed without it."""
 
 import asyncio
+import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,13 +25,29 @@ READING = {  # attacks that leave their target as it was, and so do not spoil th
     "read a system file",
     "read a secret file",
     "list a folder",
+    "watch a folder",
     "escape by a symbolic link",
     "escape by a relative path",
     "connect by TCP",
     "send by UDP",
     "connect to a Unix socket",
+    "send to a Unix socket by a pair",
+    "connect to an abstract socket",
     "listen on a port",
     "read devices",
+    "use inherited descriptors",
+    "keep memory without a file",
+    "reach files through /proc",
+    "read the environment of the engine",
+    "share memory by a device",
+    "open a file without a mode",
+}
+
+
+FILTERS = {  # by file: where the program makes its attacks, and what makes only some of them
+    "attack.py": ("quick() if", "QUICK = {{name: QUICK[name] for name in QUICK if name in {names}}}\nquick() if"),
+    "attack.js": ("Object.entries(quick)", "Object.entries(quick).filter(([name]) => {names}.includes(name))"),
+    "attack.sh": ("attack() {{", 'attack() {{\n  [[ \'{names}\' == *"\\"$1\\""* ]] || return 0'),
 }
 
 
@@ -44,14 +62,15 @@ class Unprotected(Sandbox):
         self, command: Sequence[str], *, limits: SandboxLimits, surroundings: Surroundings, stdin: bytes = b""
     ) -> SandboxResult:
         """Run it without any protection."""
-        if len(command) > len(command[: command.index("attack.py") + 1]):
+        [(name, content)] = (surroundings.files or {}).items()
+        if command[-1] != name:
             return SandboxResult(b"", b"", ProcessEnding(1, None, 0, 0, 0), None)
-        for name, content in (surroundings.files or {}).items():
-            harmless = "QUICK = {name: attack for name, attack in QUICK.items() if name in " + repr(READING) + "}\n"
-            (self._folder / name).write_bytes(content.replace(b"quick() if", harmless.encode() + b"quick() if"))
+        place, harmless = (each.format(names=json.dumps(sorted(READING))) for each in FILTERS[name])
+        assert place in content.decode()
+        (self._folder / name).write_text(content.decode().replace(place, harmless, 1))
         environment = {"PATH": os.defpath, **(surroundings.environment or {})}
         process = await asyncio.create_subprocess_exec(
-            *command, cwd=self._folder, env=environment, stdout=asyncio.subprocess.PIPE
+            *command, cwd=self._folder, env=environment, stdout=asyncio.subprocess.PIPE, close_fds=False
         )
         said, _ = await process.communicate()
         missing = [name for attacks in QUICK.values() for name in attacks if name not in READING]
@@ -68,16 +87,47 @@ async def test_no_attack_succeeds_in_the_sandbox(language: Language) -> None:
     async with asyncio.timeout(2 * PATIENCE):
         results = await run_attacks(Sandbox(SandboxProcesses()), find_interpreter(language, {}))
 
-    assert [result for result in results if not result.blocked] == []
-    assert len({result.attack for result in results}) == len(results) == 50
+    assert [result for result in results if result.outcome != "blocked"] == []
+    assert len({result.attack for result in results}) == len(results) == 60
     assert {result.group for result in results} == {*QUICK, *HEAVY}
 
 
-async def test_attacks_succeed_without_the_sandbox(tmp_path: Path) -> None:
-    async with asyncio.timeout(PATIENCE):
-        results = await run_attacks(Unprotected(tmp_path), find_interpreter("python", {}))
+@pytest.mark.parametrize("version", [1, 5])
+async def test_no_attack_succeeds_with_an_older_landlock(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.execution.sandbox.processes.landlock_version", lambda: version)
 
-    assert {result.attack for result in results if not result.blocked} >= READING
+    async with asyncio.timeout(2 * PATIENCE):
+        results = await run_attacks(Sandbox(SandboxProcesses()), find_interpreter("python", {}))
+
+    assert [result for result in results if result.outcome != "blocked"] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_attacks_succeed_without_the_sandbox(language: Language, tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE):
+        results = await run_attacks(Unprotected(tmp_path), find_interpreter(language, {}))
+
+    assert {result.attack for result in results if result.succeeds} == READING
+    assert {result.outcome for result in results if result.group in HEAVY} <= {"not made", "blocked"}
+
+
+@pytest.mark.parametrize("language", ["javascript", "bash"])
+async def test_an_attack_whose_program_is_missing_is_not_made(language: Language) -> None:
+    class Bare(Sandbox):
+        async def run(
+            self, command: Sequence[str], *, limits: SandboxLimits, surroundings: Surroundings, stdin: bytes = b""
+        ) -> SandboxResult:
+            files = {
+                name: content.replace(b"prlimit", b"no-prlimit") for name, content in (surroundings.files or {}).items()
+            }
+            surroundings = replace(surroundings, files=files)
+            return await super().run(command, limits=limits, surroundings=surroundings, stdin=stdin)
+
+    async with asyncio.timeout(2 * PATIENCE):
+        results = await run_attacks(Bare(SandboxProcesses()), find_interpreter(language, {}))
+
+    assert [result.attack for result in results if result.outcome == "not made"] == ["limit the engine"]
+    assert not any(result.succeeds for result in results)
 
 
 async def test_an_attack_that_succeeds_refuses_scripts_of_the_language(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 import uvloop
 
 from holdfast.core.errors import Unavailable
-from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings
+from holdfast.execution.sandbox import SandboxLimits, SandboxProcesses, Surroundings, launcher
+from holdfast.execution.sandbox.languages import find_interpreter
 from tests.execution.sandbox.conftest import Started
 
 pytestmark = pytest.mark.req("EXEC-03")
@@ -42,6 +44,11 @@ async def output(
         out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
         await process.wait()
     return (out + err).decode()
+
+
+def _running(word: str) -> list[psutil.Process]:
+    """Processes with a word on their command line."""
+    return [each for each in psutil.process_iter(["cmdline"]) if word in (each.info["cmdline"] or ())]
 
 
 async def test_a_long_running_program_answers_on_its_pipes_until_it_is_left(
@@ -81,6 +88,67 @@ async def test_a_program_that_is_killed_says_so(processes: SandboxProcesses) -> 
 async def test_a_program_that_does_not_exist_cannot_be_started(processes: SandboxProcesses) -> None:
     with pytest.raises(Unavailable, match="/nowhere/program cannot be run: No such file"):
         await output(processes, "/nowhere/program")
+
+
+async def test_a_limit_of_the_machine_that_is_lower_than_the_sandboxs_remains() -> None:
+    program = f"""
+import asyncio, resource
+from pathlib import Path
+from holdfast.execution.sandbox import *
+async def main():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+    async with SandboxProcesses().open(["{BASH}", "-c", "ulimit -n"], SandboxLimits(), Surroundings()) as p:
+        print((await p.stdout.read()).decode())
+asyncio.run(main())
+"""
+
+    engine = await asyncio.create_subprocess_exec(PYTHON, "-c", program, stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(PATIENCE):
+        said, _ = await engine.communicate()
+
+    assert said.split() == [b"100"]
+
+
+async def test_a_step_of_the_jail_that_fails_is_told(
+    processes: SandboxProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SandboxLimits, "rlimits", [(1000, 1)])  # there is no such limit
+
+    with pytest.raises(Unavailable, match="the jail cannot be set up: ValueError"):
+        await output(processes, BASH, "-c", ":")
+
+
+def test_a_process_whose_name_is_no_text_is_counted() -> None:
+    name = "import ctypes, sys; ctypes.CDLL(None).prctl(15, bytes([255, 254]), 0, 0, 0); print(flush=True); input()"
+    with subprocess.Popen([PYTHON, "-c", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as strange:
+        assert strange.stdout is not None
+        strange.stdout.readline()
+
+        assert launcher.own_threads() >= 2
+
+        strange.kill()
+
+
+async def test_a_file_may_have_the_name_of_the_temporary_folder(processes: SandboxProcesses) -> None:
+    read = await output(
+        processes, BASH, "-c", "cat tmp; echo; echo ok > $TMPDIR/file; cat tmp_/file", files={"tmp": b"x"}
+    )
+
+    assert read == "x\nok\n"
+
+
+async def test_a_work_folder_that_cannot_be_made_is_told(
+    processes: SandboxProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("holdfast.execution.sandbox.work_folder.WorkFolder._fill", refuse)
+
+    with pytest.raises(Unavailable, match="cannot make a work folder") as refused:
+        await output(processes, BASH, "-c", ":")
+
+    assert "Operation not permitted" in refused.value.why
 
 
 async def test_a_program_sees_its_own_files_and_no_others(processes: SandboxProcesses, tmp_path: Path) -> None:
@@ -150,6 +218,51 @@ async def test_a_program_connects_only_if_it_has_the_network(
     assert ("connected" not in read) == refused
 
 
+async def test_a_program_with_the_network_reads_certificates_and_no_folder_of_private_keys(
+    processes: SandboxProcesses,
+) -> None:
+    places = "/etc/ssl /etc/ssl/private /etc/pki /etc/pki/tls /etc/pki/tls/private /etc/ssl/certs"
+
+    read = await output(
+        processes,
+        *(BASH, "-c", f"for place in {places}; do ls $place >/dev/null 2>&1 && echo $place; done"),
+        network=True,
+    )
+
+    assert read.splitlines() == [place for place in ("/etc/ssl/certs",) if Path(place).is_dir()]
+
+
+async def test_a_program_that_cannot_watch_files_is_told_so(processes: SandboxProcesses) -> None:
+    code = "try { require('fs').watch('.') } catch (error) { console.log(error.code) }; console.log('it goes on')"
+    node = str(find_interpreter("javascript", {}).program)
+
+    assert await output(processes, node, "-e", code) == "ENOSYS\nit goes on\n"
+
+
+async def test_orphans_that_have_ended_do_not_count_as_processes(processes: SandboxProcesses) -> None:
+    limits = SandboxLimits(seconds=PATIENCE, processes=16)
+
+    said = await output(processes, BASH, "-c", "for i in {1..200}; do (true & ); done; echo finished", limits=limits)
+
+    assert said == "finished\n"
+
+
+async def test_tables_of_pages_count_as_memory(processes: SandboxProcesses) -> None:
+    code = """
+import mmap
+held = mmap.mmap(-1, 100 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.PROT_READ)
+while True:
+    for place in range(0, 100 << 30, 2 << 20):
+        held[place]
+"""
+    limits = SandboxLimits(seconds=PATIENCE, memory_mb=128)
+
+    async with processes.open([str(find_interpreter("python", {}).program), "-c", code], limits, Surroundings()) as big:
+        ending = await big.wait()
+
+    assert ending.reason == "memory"
+
+
 async def test_processes_that_a_program_leaves_behind_end_with_it(processes: SandboxProcesses) -> None:
     mark = f"1000.{os.getpid()}"
 
@@ -158,7 +271,7 @@ async def test_processes_that_a_program_leaves_behind_end_with_it(processes: San
     )
 
     assert read == "begun\n"
-    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or ())]
+    assert _running(mark) == []
 
 
 async def test_a_program_that_is_left_by_a_cancelled_caller_ends(processes: SandboxProcesses, started: Started) -> None:
@@ -180,6 +293,35 @@ async def test_a_program_that_is_left_by_a_cancelled_caller_ends(processes: Sand
     assert calling.cancelled()
     assert len(running) >= 2
     assert not any(process.is_running() for process in running)
+
+
+async def test_what_a_program_has_started_ends_when_its_launcher_is_killed(
+    processes: SandboxProcesses, started: Started
+) -> None:
+    mark = f"1001.{os.getpid()}"
+    command = [BASH, "-c", f"(trap '' HUP TERM; echo begun; exec sleep {mark}) & wait"]
+
+    async with asyncio.timeout(PATIENCE), processes.open(command, SandboxLimits(seconds=None), Surroundings()) as lost:
+        assert await lost.stdout.readline() == b"begun\n"
+        started()[0].kill()
+        rest = await lost.stdout.read()  # ends when nothing holds it open
+        with pytest.raises(Unavailable, match="launcher of the sandbox has ended"):
+            await lost.wait()
+
+    assert rest == b""
+    assert _running(mark) == []
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.002, 0.01, 0.05])
+async def test_a_call_that_is_cancelled_early_leaves_no_folder(processes: SandboxProcesses, pause: float) -> None:
+    files = {f"folder-{number}/file": b"x" * 100_000 for number in range(200)}
+
+    calling = asyncio.create_task(output(processes, BASH, "-c", "sleep 1000", files=files))
+    await asyncio.sleep(pause)
+    calling.cancel()
+    await asyncio.wait([calling])
+
+    assert calling.cancelled()  # the fixture looks for folders
 
 
 async def test_a_program_ends_when_the_engine_is_killed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from holdfast.core.errors import InvalidInput
 from holdfast.engine import Engine
 from holdfast.execution.executions import Execution
-from holdfast.execution.sandbox.languages import LANGUAGES, Language
+from holdfast.execution.sandbox.languages import LANGUAGES, Language, find_interpreter
 from holdfast.execution.sweeper import ExecutionSweeper
 from holdfast.skills.tool import KINDS
 from tests.clock import Clock
@@ -93,6 +94,25 @@ async def test_a_script_has_no_network_by_default(tried: Engine) -> None:
     execution = await call(tried, "import socket; socket.create_connection(('127.0.0.1', 1))")
 
     assert "PermissionError" in execution.text
+
+
+@pytest.mark.parametrize("language", ["python", "bash"])
+async def test_a_python_of_the_settings_opens_no_folder_around_it(
+    tried: Engine, language: Language, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.symlink_to(find_interpreter("python", {}).program)
+    secret = tmp_path / "secret"
+    secret.write_text("the secret")
+    settings = tried.config.execution.sandbox.model_copy(update={"python": python})
+    monkeypatch.setattr(tried.scripts, "_settings", settings)
+    codes: dict[str, str] = {"python": f"print(open('{secret}').read())", "bash": f"cat {secret}"}
+
+    execution = await call(tried, codes[language], language)
+
+    assert "Permission denied" in execution.text
+    assert "the secret" not in execution.text
 
 
 async def test_what_ran_in_the_sandbox_is_recorded(tried: Engine) -> None:

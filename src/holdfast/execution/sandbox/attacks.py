@@ -1,8 +1,11 @@
 """The attacks that the sandbox has to withstand, and a run of them against a target that is set up for it."""
 
 import asyncio
+import fcntl
 import json
+import os
 import platform
+import re
 import secrets
 import socket
 import stat
@@ -20,13 +23,24 @@ from holdfast.execution.sandbox.attack_result import AttackResult
 from holdfast.execution.sandbox.languages import Interpreter
 from holdfast.execution.sandbox.launcher import remove_folder
 from holdfast.execution.sandbox.limits import MEGABYTE, SandboxLimits
-from holdfast.execution.sandbox.processes import Surroundings
+from holdfast.execution.sandbox.processes import Reason, Surroundings
 from holdfast.execution.sandbox.sandbox import Sandbox, SandboxResult
 from holdfast.execution.sandbox.seccomp import numbers_of
 
 _PROGRAMS = Path(__file__).parent / "attack_programs"
 _FILES = {"python": "attack.py", "javascript": "attack.js", "bash": "attack.sh"}
-_CALLS = ("ptrace", "unshare", "memfd_create", "io_uring_setup", "mount")
+_CALLS = (
+    "ptrace",
+    "unshare",
+    "memfd_create",
+    "io_uring_setup",
+    "mount",
+    "mmap",
+    "read",
+    "inotify_init1",
+    "inotify_add_watch",
+)
+_DESCRIPTOR = 100  # the lowest number of the planted descriptor
 _TOGETHER = 4  # attacks at a time
 
 # Attacks on one thing each. A program makes them one after another.
@@ -35,10 +49,13 @@ QUICK: dict[str, tuple[str, ...]] = {
         "read a system file",
         "read a secret file",
         "list a folder",
+        "watch a folder",
         "create a file",
         "overwrite a file",
         "truncate a file",
         "truncate a file by reading",
+        "open a file without a mode",
+        "truncate a file without a mode",
         "delete a file",
         "move a file",
         "create a folder",
@@ -65,10 +82,11 @@ QUICK: dict[str, tuple[str, ...]] = {
         "connect by TCP",
         "send by UDP",
         "connect to a Unix socket",
+        "send to a Unix socket by a pair",
         "connect to an abstract socket",
         "listen on a port",
     ),
-    "signals": ("signal the engine", "slow the engine down", "limit the engine"),
+    "signals": ("signal the engine", "signal the engine by a pipe", "slow the engine down", "limit the engine"),
     "ptrace": ("trace the engine", "copy the memory of the engine"),
     "descriptors": ("use inherited descriptors",),
     "privileges": (
@@ -76,6 +94,7 @@ QUICK: dict[str, tuple[str, ...]] = {
         "make a namespace",
         "mount a file system",
         "keep memory without a file",
+        "share memory by a device",
         "submit calls to io_uring",
     ),
 }
@@ -83,7 +102,15 @@ QUICK: dict[str, tuple[str, ...]] = {
 HEAVY: dict[str, tuple[tuple[str, int], ...]] = {
     "memory": (("allocate memory", 1024), ("allocate memory in many processes", 1024)),
     "forks": (("fork without end", 200), ("leave a process behind", 0)),
-    "disk": (("write a large file", 16), ("write many files", 2000), ("write deleted files", 100)),
+    "disk": (
+        ("write a large file", 16),
+        ("write many files", 2000),
+        ("write deleted files", 100),
+        ("write deleted files by memory", 100),
+        ("write deleted files by children", 100),
+        ("write into deep folders", 2000),
+        ("write into a folder that cannot be listed", 2000),
+    ),
     "time": (("compute without end", 0), ("wait without end", 0)),
     "output": (("print without end", 64),),
 }
@@ -91,6 +118,21 @@ LIMITS = SandboxLimits(
     seconds=5, cpu_seconds=4, memory_mb=256, processes=64, files=200, disk_mb=4, output_bytes=MEGABYTE
 )
 _ENDLESS = replace(LIMITS, seconds=1, cpu_seconds=1)
+# What ends an attack on what the machine has: the launcher, or the kernel, which the program then complains about.
+_REASONS: dict[str, tuple[Reason, ...]] = {
+    "memory": ("memory",),
+    "forks": ("processes", "memory"),
+    "disk": ("disk", "files"),
+    "time": ("time", "cpu"),
+    "output": ("output",),
+}
+_COMPLAINTS = {
+    "memory": "memory|alloc",
+    "forks": "temporarily unavailable|EAGAIN",
+    "disk": "too large|EFBIG|size limit",
+    "time": "$^",
+    "output": "$^",
+}
 _BY_STATE = frozenset({"change permissions"})  # the call may succeed and do nothing
 
 
@@ -121,15 +163,21 @@ async def run_attacks(sandbox: Sandbox, interpreter: Interpreter) -> list[Attack
             async with places:
                 return await _heavy(sandbox, interpreter, target, group, attack, amount)
 
-        return results + await asyncio.gather(
-            *(heavy(group, *each) for group, attacks in HEAVY.items() for each in attacks)
-        )
+        made = await asyncio.gather(*(heavy(group, *each) for group, attacks in HEAVY.items() for each in attacks))
+        amounts = {attack: amount for attacks in HEAVY.values() for attack, amount in attacks}
+        return results + [
+            # Attacks at one time can be in each other's way: as an ordinary user, they share the number of processes.
+            each
+            if each.made
+            else await _heavy(sandbox, interpreter, target, each.group, each.attack, amounts[each.attack])
+            for each in made
+        ]
 
 
 async def _quick(sandbox: Sandbox, interpreter: Interpreter, target: _Target) -> list[AttackResult]:
     ended = await _run(sandbox, interpreter, target, replace(LIMITS, seconds=60, cpu_seconds=30))
     lines = [line.split("\t") for line in ended.stdout.decode(errors="replace").splitlines()]
-    said = {line[0]: (line[1] == "blocked", line[2]) for line in lines if len(line) == 3}
+    said = {line[0]: (line[1] == "blocked", line[2], line[1] != "missing") for line in lines if len(line) == 3}
     missing = [attack for attacks in QUICK.values() for attack in attacks if attack not in said]
     if missing:
         error = ended.stderr.decode(errors="replace").strip()[-300:]
@@ -138,10 +186,10 @@ async def _quick(sandbox: Sandbox, interpreter: Interpreter, target: _Target) ->
             why=f"the attack {missing[0]!r} was not made; {error or ended.ending}",
             next=f"Check that {interpreter.program} works for other users of this machine.",
         )
-    said |= {attack: (True, said[attack][1]) for attack in _BY_STATE}
+    said |= {attack: (True, *said[attack][1:]) for attack in _BY_STATE}
     changed = {attack: now for attack, now in target.state().items() if now != target.before[attack]}
-    said |= {attack: (False, f"it is {now} now") for attack, now in changed.items()}
-    said |= dict.fromkeys(target.received, (False, "data arrived"))
+    said |= {attack: (False, f"it is {now} now", True) for attack, now in changed.items()}
+    said |= dict.fromkeys(target.received, (False, "data arrived", True))
     return [AttackResult(group, attack, *said[attack]) for group, attacks in QUICK.items() for attack in attacks]
 
 
@@ -151,12 +199,19 @@ async def _heavy(
     limits = _ENDLESS if group == "time" else LIMITS
     ended = await _run(sandbox, interpreter, target, limits, attack, str(amount))
     reason = ended.reason or f"exit code {ended.ending.exit_code}"
+    complaint = ended.stderr.decode(errors="replace")
+    is_done = f"{attack}\tdone".encode() in ended.stdout
     if attack == "leave a process behind":
         left = [each for each in psutil.process_iter(["cmdline"]) if target.mark in (each.info["cmdline"] or ())]
         for each in left:
             each.kill()
-        return AttackResult(group, attack, not left, f"{len(left)} processes are left" if left else "none is left")
-    return AttackResult(group, attack, f"{attack}\tdone".encode() not in ended.stdout, reason)
+        detail = f"{len(left)} processes are left" if left else "none is left"
+        return AttackResult(group, attack, not left, detail, made=is_done or bool(left))
+    if is_done:
+        return AttackResult(group, attack, False, reason)
+    if ended.reason in _REASONS[group] or re.search(_COMPLAINTS[group], complaint, re.IGNORECASE):
+        return AttackResult(group, attack, True, reason)
+    return AttackResult(group, attack, False, f"{reason} {complaint.strip()[-200:]}", made=False)
 
 
 async def _run(
@@ -178,11 +233,14 @@ async def _target() -> AsyncGenerator[_Target]:
     secret = folder / "secret"
     victim = psutil.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"], env={"SECRET": mark})
     servers: list[asyncio.AbstractServer] = []
-    transport = None
+    transports: list[asyncio.BaseTransport] = []
+    planted = None
     try:
         folder.chmod(0o777)
         secret.write_text(f"planted-secret-{mark}")
         secret.chmod(0o666)
+        with secret.open() as file:  # a descriptor that programs would inherit
+            planted = fcntl.fcntl(file, fcntl.F_DUPFD, _DESCRIPTOR)
 
         def server(attack: str) -> asyncio.Protocol:
             return _Stream(attack, received)
@@ -198,15 +256,24 @@ async def _target() -> AsyncGenerator[_Target]:
             await loop.create_unix_server(lambda: server("connect to an abstract socket"), sock=listener),
         ]
         path.chmod(0o777)
-        transport, _ = await loop.create_datagram_endpoint(
+        udp, _ = await loop.create_datagram_endpoint(
             lambda: _Datagrams("send by UDP", received), local_addr=("127.0.0.1", 0)
         )
+        transports.append(udp)
+        datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        datagrams.bind(str(folder / "datagrams"))
+        (folder / "datagrams").chmod(0o777)
+        unix, _ = await loop.create_datagram_endpoint(
+            lambda: _Datagrams("send to a Unix socket by a pair", received), sock=datagrams
+        )
+        transports.append(unix)
         environment = {
             "TARGET": str(folder),
             "PID": str(victim.pid),
             "TCP": str(tcp.sockets[0].getsockname()[1]),
-            "UDP": str(transport.get_extra_info("sockname")[1]),
+            "UDP": str(udp.get_extra_info("sockname")[1]),
             "SOCKET": str(path),
+            "DATAGRAMS": str(folder / "datagrams"),
             "ABSTRACT": abstract,
             "MARK": mark,
             "ADDRESS": f"0x{Path(f'/proc/{victim.pid}/maps').read_text().partition('-')[0]}",
@@ -215,8 +282,10 @@ async def _target() -> AsyncGenerator[_Target]:
         environment["EXPECTED"] = " ".join((*environment, "EXPECTED", "PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE"))
         yield _Target(folder, secret, mark, victim, received, environment, _state(folder, secret, victim))
     finally:
-        if transport is not None:
-            transport.close()
+        if planted is not None:
+            os.close(planted)
+        for each in transports:
+            each.close()
         for each in servers:
             each.close()
         victim.kill()

@@ -22,11 +22,11 @@ from typing import Any, Final
 
 CONTROL: Final = 3
 LOOK: Final = 0.1  # seconds between two looks at memory and disk
-PAGE: Final = resource.getpagesize()
 WRITTEN: Final = 16  # a program may write so many times the space that it may use: files can be deleted and still open
 
 _SET_PDEATHSIG, _SET_SECCOMP, _SET_NO_NEW_PRIVS, _SET_CHILD_SUBREAPER = 1, 22, 38, 36
 _SET_KEEPCAPS, _AMBIENT, _RAISE, _DAC_READ_SEARCH = 8, 47, 2, 2
+_CAPABILITIES = 0x20080522  # the version of their form
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF, _CLOSE_RANGE = 444, 445, 446, 436
 _FILE_RIGHTS = 0b1000000000000111 | 1 << 14  # of Landlock's rights, those that a file can have
 
@@ -100,6 +100,8 @@ def start(request: dict[str, Any]) -> int:
             os.write(telling, str(error).encode())
         except OSError as error:
             os.write(telling, f"{request['command'][0]} cannot be run: {error.strerror}".encode())
+        except Exception as error:  # noqa: BLE001 - nobody else would tell it
+            os.write(telling, f"the jail cannot be set up: {error!r}".encode())
         finally:
             os._exit(127)
     os.close(telling)
@@ -121,10 +123,10 @@ def enter(request: dict[str, Any]) -> None:
         file.write("1000")  # if memory runs out, this program goes first
     ruleset = landlock_rules(request)
     for limit, value in request["rlimits"]:
-        resource.setrlimit(limit, (value, value))
+        set_limit(limit, value)
     # The kernel counts the threads of a user. Without a user of its own, the program shares the count with the engine.
     threads = request["processes"] + (0 if request["uid"] is not None else own_threads())
-    resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
+    set_limit(resource.RLIMIT_NPROC, threads)
     os.umask(0o077)
     if request["uid"] is not None:
         change_user(request["uid"], keep_search=needs_search(request))
@@ -136,10 +138,18 @@ def enter(request: dict[str, Any]) -> None:
     load_filter(request["filter"])
 
 
+def set_limit(limit: int, value: int) -> None:
+    """Set a limit, or leave the lower one that this process has."""
+    most = resource.getrlimit(limit)[1]
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(limit, (value, value))
+
+
 def landlock_rules(request: dict[str, Any]) -> int:
     """Return the descriptor of the rules on files, and of the scopes of signals and sockets."""
-    abi: int = libc.syscall(_CREATE_RULESET, 0, 0, 1)
-    check("Landlock", abi)
+    abi: int = request["landlock"]
+    if abi < 1:
+        raise StepFailed("Landlock failed: this kernel does not have it, or it is switched off")
     every = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}.get(abi, (1 << 16) - 1)
     connections = 0 if request["network"] or abi < 4 else 3
     scopes = 3 if abi >= 6 else 0
@@ -180,7 +190,7 @@ def own_threads() -> int:
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):
             if name.isdigit() and os.stat(f"/proc/{name}").st_uid == user:
-                count += int(_text(f"/proc/{name}/stat").rpartition(")")[2].split()[17])
+                count += int(_text(f"/proc/{name}/stat").rpartition(b")")[2].split()[17])
     return count
 
 
@@ -195,8 +205,19 @@ def change_user(uid: int, *, keep_search: bool) -> None:
         raise StepFailed(f"the process may not change its user: {error.strerror}") from None
     if keep_search:
         kept = 1 << _DAC_READ_SEARCH
-        check("capset", libc.capset(struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0)))
+        check(
+            "capset", libc.capset(struct.pack("=Ii", _CAPABILITIES, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0))
+        )
         check("prctl(CAP_AMBIENT)", libc.prctl(_AMBIENT, _RAISE, _DAC_READ_SEARCH, 0, 0))
+
+
+def keep_effective(capability: int) -> None:
+    """Take a capability back into use that this process may have."""
+    header, data = struct.pack("=Ii", _CAPABILITIES, 0), ctypes.create_string_buffer(24)
+    check("capget", libc.capget(header, data))
+    effective, permitted, *rest = struct.unpack("=6I", data.raw)
+    effective |= permitted & 1 << capability
+    check("capset", libc.capset(header, struct.pack("=6I", effective, permitted, *rest)))
 
 
 def load_filter(program: bytes) -> None:
@@ -222,7 +243,12 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
     """Wait for the program, and kill it with all its processes when it has ended or passes a limit."""
     ended = os.pidfd_open(pid)
     until = None if request["seconds"] is None else begun + request["seconds"]
-    reason, peak = None, 0
+    reason, peak, look = None, 0, Look(pid, request)
+
+    def notice(*_: object) -> None:
+        reap_orphans(pid)
+
+    signal.signal(signal.SIGCHLD, notice)
     poll = select.poll()
     poll.register(CONTROL, select.POLLIN)
     poll.register(ended, select.POLLIN)
@@ -236,8 +262,9 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
         elif until is not None and time.monotonic() >= until:
             reason = "time"
         else:
-            reason, used = passed_limit(pid, request)
+            reason, used = look.passed_limit()
             peak = max(peak, used)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     kill_group(pid)
     status = 0
     with contextlib.suppress(ChildProcessError):
@@ -256,34 +283,108 @@ def watch(pid: int, request: dict[str, Any], begun: float) -> tuple[str | None, 
     )
 
 
+def reap_orphans(pid: int) -> None:
+    """Take notice of the end of orphans while the program runs: until then, they count as its processes."""
+    with contextlib.suppress(ChildProcessError):
+        while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if found.si_pid == pid:  # its end is for `watch`, which ends the others, too
+                break
+            os.waitpid(found.si_pid, 0)
+
+
 def kill_group(pid: int) -> None:
     """Kill all processes of the program: none can leave its group. Its id is taken until it has been waited for."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
-def passed_limit(pid: int, request: dict[str, Any]) -> tuple[str | None, int]:
-    """Return the limit that the processes of a program pass together, and how much memory they use."""
-    memory = written = count = 0
-    with as_user(request["uid"]):
-        for each in tree(pid):
-            count += 1
-            with contextlib.suppress(OSError):
-                _, resident, shared, *_ = (int(number) for number in _text(f"/proc/{each}/statm").split())
-                memory += (resident - shared) * PAGE
-            with contextlib.suppress(OSError):
-                written += int(_text(f"/proc/{each}/io").split()[3])  # wchar
-    if memory > request["memory"]:
-        return "memory", memory
-    if count > request["processes"]:
-        return "processes", memory
-    if request["space"] is not None:
-        files, space = size_of(request["folder"], request["files"])
-        if files > request["files"]:
-            return "files", memory
-        if space > request["space"] or written > WRITTEN * request["space"]:
-            return "disk", memory
-    return None, memory
+class Look:
+    """What the processes of a program use together. Each look replaces the one before."""
+
+    def __init__(self, pid: int, request: dict[str, Any]) -> None:
+        self._pid = pid
+        self._request = request
+        self._folder = os.fsencode(os.path.realpath(request["folder"]) + "/")
+        self._written = self._gone = 0  # bytes that processes wrote: those that are there, and those that are gone
+        self._hidden = set[int]()  # processes that could not be looked into
+        self._hides = False
+
+    def passed_limit(self) -> tuple[str | None, int]:
+        """Return the limit that is passed, and the memory in use. What cannot be looked into passes its limit."""
+        request = self._request
+        with as_user(request["uid"]):
+            memory, count, written, deleted = self._add_up()
+        self._gone += max(0, self._written - written)  # a parent takes over what its child wrote, or nobody does
+        self._written = written
+        if memory > request["memory"]:
+            return "memory", memory
+        if count > request["processes"]:
+            return "processes", memory
+        if request["space"] is not None:
+            files, space = size_of(request["folder"], request["files"])
+            if files > request["files"]:
+                return "files", memory
+            if self._hides or space + deleted > request["space"] or written + self._gone > WRITTEN * request["space"]:
+                return "disk", memory
+        return None, memory
+
+    def _add_up(self) -> tuple[int, int, int, int]:
+        memory = count = written = 0
+        deleted: dict[tuple[int, int, int | None], int] = {}
+        hidden = set[int]()
+        for each in tree(self._pid):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                status = _text(f"/proc/{each}/status")
+                if b"\nState:\tZ" in status:  # it has ended, and only its parent has not looked
+                    continue
+                count += 1
+                memory += memory_of(status)
+                if self._request["space"] is None:
+                    continue
+                try:
+                    written += written_by(_text(f"/proc/{each}/io"))
+                    deleted |= deleted_files(each, self._folder)
+                except PermissionError:
+                    hidden.add(each)
+        self._hides = bool(hidden & self._hidden)  # a process that is about to end cannot be looked into, either
+        self._hidden = hidden
+        held = {key[:2] for key in deleted if key[2] is None}
+        space = sum(size for key, size in deleted.items() if key[2] is None or key[:2] not in held)
+        return memory, count, written, space
+
+
+def written_by(io: bytes) -> int:
+    """Return the bytes that a process wrote: by calls, or by storing into memory that is a file."""
+    fields = dict(line.split(b": ") for line in io.splitlines())
+    return max(int(fields[b"wchar"]), int(fields[b"write_bytes"]))
+
+
+def deleted_files(pid: int, folder: bytes) -> dict[tuple[int, int, int | None], int]:
+    """Return the space of the files that a process has deleted and still holds, by device, number and place in memory.
+
+    Files as memory count as far as they are mapped. Those that are open have no place.
+    """
+    found: dict[tuple[int, int, int | None], int] = {}
+    for line in _text(f"/proc/{pid}/maps").splitlines():
+        if line.endswith(b" (deleted)") and folder in line:
+            place, _, offset, device, inode, *_ = line.split()
+            first, last = (int(each, 16) for each in place.split(b"-"))
+            major, minor = (int(each, 16) for each in device.split(b":"))
+            found[os.makedev(major, minor), int(inode), int(offset, 16)] = last - first
+    for thread in os.listdir(f"/proc/{pid}/task"):  # a thread can have descriptors of its own
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for entry in os.scandir(f"/proc/{pid}/task/{thread}/fd"):
+                with contextlib.suppress(FileNotFoundError):
+                    held = entry.stat()
+                    if held.st_nlink == 0 and stat.S_ISREG(held.st_mode):
+                        found[held.st_dev, held.st_ino, None] = held.st_blocks * 512
+    return found
+
+
+def memory_of(status: bytes) -> int:
+    """Return the bytes that belong to a process: its own pages, those that it shares, and the tables that list them."""
+    counted = (b"RssAnon:", b"RssShmem:", b"VmSwap:", b"VmPTE:")
+    return sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(counted))
 
 
 @contextlib.contextmanager
@@ -292,6 +393,7 @@ def as_user(uid: int | None) -> Generator[None]:
     if uid is not None:
         libc.setfsuid(uid)
         libc.setfsgid(uid)
+        keep_effective(_DAC_READ_SEARCH)  # the kernel shows a process to those who may do all that it may
     try:
         yield
     finally:
@@ -317,25 +419,33 @@ def _children(pid: int) -> set[int]:
     return found
 
 
-def _text(path: str) -> str:
-    with open(path) as file:
+def _text(path: str) -> bytes:
+    with open(path, "rb") as file:  # a process can have any bytes as its name
         return file.read()
 
 
 def size_of(folder: str, most: int) -> tuple[int, int]:
-    """Return the number of files below a folder and the space that they take. Stop soon after `most` files."""
+    """Return the number of files below a folder and the space that they take. Stop soon after `most` files.
+
+    A folder that cannot be looked into, such as one whose path is too long, counts as more.
+    """
     files = space = 0
     left = [folder]
     while left and files <= most:
-        with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
-            for entry in found:
-                files += 1
-                with contextlib.suppress(OSError):
-                    space += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        left.append(entry.path)
-                if files > most:
-                    break
+        try:
+            with os.scandir(left.pop()) as found:
+                for entry in found:
+                    files += 1
+                    with contextlib.suppress(FileNotFoundError):
+                        space += entry.stat(follow_symlinks=False).st_blocks * 512
+                        if entry.is_dir(follow_symlinks=False):
+                            left.append(entry.path)
+                    if files > most:
+                        break
+        except (FileNotFoundError, NotADirectoryError):  # the program has removed it
+            continue
+        except OSError:
+            return most + 1, space
     return files, space
 
 

@@ -92,7 +92,7 @@ class SandboxProbe:
             results = await run_attacks(self._sandbox, interpreter)
         except HoldfastError as error:
             return _refused(basis, error)
-        passed = [each.attack for each in results if not each.blocked]
+        passed = [each.attack for each in results if each.succeeds]
         why = f"the sandbox does not stop an attack on this machine: {', '.join(passed)}" if passed else None
         return SandboxVerdict(basis, why, DOCTOR if passed else "", tuple(results), time.time())
 

@@ -1,37 +1,36 @@
 """Starts programs in the sandbox and connects their standard streams."""
 
 import asyncio
+import contextlib
 import ctypes
-import itertools
 import marshal
 import os
 import platform
-import random
+import signal
 import socket
 import struct
 import sys
-import tempfile
+import time
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.core.errors import InvalidInput, Unavailable
+from holdfast.core.errors import Unavailable
 from holdfast.core.threads import run_in_thread
 from holdfast.execution.sandbox import launcher
 from holdfast.execution.sandbox.limits import MEGABYTE, SandboxLimits
 from holdfast.execution.sandbox.seccomp import syscall_filter
+from holdfast.execution.sandbox.user_ids import UserIds
+from holdfast.execution.sandbox.work_folder import WorkFolder
 
 Reason = Literal["time", "cpu", "memory", "processes", "files", "disk", "output", "stopped"]
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
-TEMPORARY = "tmp"  # in the work folder
 LINE = 64 * 1024  # bytes of a line that a reader holds
-PREFIX = "holdfast-sandbox-"
-USERS = range(60600, 61100)  # ids that no distribution gives to anybody
 _LANDLOCK_CREATE_RULESET = 444
 _SYSTEM = (
     "/usr",
@@ -53,11 +52,16 @@ _NETWORK = (
     "/etc/nsswitch.conf",
     "/etc/gai.conf",
     "/etc/services",
-    "/etc/ssl",
-    "/etc/pki",
+    "/etc/ssl/certs",  # never the folders above: they have private keys, too
+    "/etc/ssl/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/ca-trust",
     "/etc/ca-certificates",
 )
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_SOURCES = ("/dev/zero", "/dev/random", "/dev/urandom")  # what is written to /dev/zero can be shared memory
+_DEVICES = ("/dev/null", "/dev/full")
+_LEFT_SECONDS = 1.0  # that orphans get to disappear
 _SIZE = struct.Struct("=I")
 
 
@@ -104,8 +108,7 @@ class SandboxedProcess:
 
     async def wait(self) -> ProcessEnding:
         """Wait until the program and all that it has started are gone."""
-        if self._ending is None:
-            self._ending = asyncio.ensure_future(self._read_ending())
+        assert self._ending is not None, "the program has not begun"
         return await asyncio.shield(self._ending)
 
     def kill(self) -> None:
@@ -115,35 +118,53 @@ class SandboxedProcess:
     async def started(self) -> None:
         """Wait until the program has begun. Raises an Unavailable if it cannot be started."""
         report = await self._report()
-        if "error" in report:
-            raise Unavailable(
-                "the sandbox cannot start the program",
-                why=report["error"],
-                next="`holdfast doctor` shows what the sandbox can do on this machine.",
-            )
+        self._ending = asyncio.ensure_future(self._read_ending(report["pid"]))
 
     async def close(self) -> None:
         """Stop waiting, and close the connection to the launcher, which then kills the program."""
         if self._ending is not None:
             self._ending.cancel()
-            await asyncio.wait([self._ending])
+            await asyncio.gather(self._ending, return_exceptions=True)
         self._control.close()
 
-    async def _read_ending(self) -> ProcessEnding:
-        report = await self._report()
+    async def _read_ending(self, pid: int) -> ProcessEnding:
+        try:
+            report = await self._report()
+        except Unavailable:
+            await _kill_group(pid)
+            raise
         memory = int(report["memory"])
         return ProcessEnding(report["status"], report["reason"], report["seconds"], report["cpu"], memory)
 
     async def _report(self) -> dict[str, Any]:
         try:
             (size,) = _SIZE.unpack(await self._reports.readexactly(_SIZE.size))
-            return marshal.loads(await self._reports.readexactly(size))  # noqa: S302 - our own launcher wrote it
+            report = marshal.loads(await self._reports.readexactly(size))  # noqa: S302 - our own launcher wrote it
         except (asyncio.IncompleteReadError, ConnectionError):
             raise Unavailable(
                 "the launcher of the sandbox has ended without a report",
                 why="it was killed, or the machine has too little memory",
                 next="Try again.",
             ) from None
+        if "error" in report:
+            raise Unavailable(
+                "the sandbox cannot run the program",
+                why=report["error"],
+                next="`holdfast doctor` shows what the sandbox can do on this machine.",
+            )
+        return report
+
+
+async def _kill_group(pid: int) -> None:
+    """Kill what a program has left after its launcher was killed, and wait until it is gone.
+
+    The kernel kills the program itself with its launcher, but not its children. They hold its output open.
+    """
+    until = time.monotonic() + _LEFT_SECONDS  # nobody may take notice of the end of orphans
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        while time.monotonic() < until:
+            os.killpg(pid, signal.SIGKILL)
+            await asyncio.sleep(0.01)
 
 
 class SandboxProcesses:
@@ -154,9 +175,7 @@ class SandboxProcesses:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        users = random.sample(USERS, len(USERS)) if os.geteuid() == 0 else []
-        self._users = itertools.cycle(users)
-        self._has_users = bool(users)
+        self._users = UserIds() if os.geteuid() == 0 else None
 
     @asynccontextmanager
     async def open(
@@ -166,9 +185,18 @@ class SandboxProcesses:
 
         `line` is the most that the readers of its output hold, and so the longest line that `readline` returns.
         """
-        user = next(self._users) if self._has_users else None
-        folder = await run_in_thread(lambda: self._make_folder(surroundings, user), name="sandbox folder")
+        with contextlib.nullcontext() if self._users is None else self._users.lend() as user:
+            async with self._started(command, limits, surroundings, user, line) as sandboxed:
+                yield sandboxed
+
+    @asynccontextmanager
+    async def _started(
+        self, command: Sequence[str], limits: SandboxLimits, surroundings: Surroundings, user: int | None, line: int
+    ) -> AsyncGenerator[SandboxedProcess]:
+        files = surroundings.files or {}
+        folder = WorkFolder(self._folder, files, executable=surroundings.executable, user=user)
         try:
+            await run_in_thread(folder.make, name="sandbox folder")
             ours, theirs = socket.socketpair()
             try:
                 request = marshal.dumps(_request(command, limits, surroundings, folder, user))
@@ -200,53 +228,29 @@ class SandboxProcesses:
                 await process.wait()
                 transport.close()
         finally:
-            if folder.exists():  # the launcher was killed, or was never started
-                await run_in_thread(lambda: launcher.remove_folder(str(folder)), name="sandbox folder")
-
-    def _make_folder(self, surroundings: Surroundings, user: int | None) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._folder))
-        try:
-            made = [folder, folder / TEMPORARY]
-            made[1].mkdir()
-            for name, content in (surroundings.files or {}).items():
-                path = PurePosixPath(name)
-                if path.is_absolute() or ".." in path.parts or "\0" in name:
-                    raise InvalidInput(f"the file {name!r:.200} cannot be put into the work folder")
-                place = folder / path
-                for above in reversed(place.relative_to(folder).parents[:-1]):
-                    if not (folder / above).exists():
-                        (folder / above).mkdir()
-                        made.append(folder / above)
-                place.write_bytes(content)
-                place.chmod(0o700 if name in surroundings.executable else 0o600)
-                made.append(place)
-            if user is not None:
-                for place in made:
-                    os.chown(place, user, user, follow_symlinks=False)
-        except BaseException:
-            launcher.remove_folder(str(folder))
-            raise
-        return folder
+            if folder.is_left:  # the launcher was killed, or was never started
+                await run_in_thread(folder.remove, name="sandbox folder")
 
 
 def _request(
-    command: Sequence[str], limits: SandboxLimits, surroundings: Surroundings, folder: Path, user: int | None
+    command: Sequence[str], limits: SandboxLimits, surroundings: Surroundings, folder: WorkFolder, user: int | None
 ) -> dict[str, Any]:
     network = surroundings.network
     program = Path(command[0])
     own = (*installation_of(program), *installation_of(program.resolve()))
     readable = [*_SYSTEM, *(_NETWORK if network else ()), *map(str, (*own, *surroundings.readable))]
-    home = {"PATH": PATH, "HOME": str(folder), "TMPDIR": str(folder / TEMPORARY), "LANG": "C.UTF-8"}
+    home = {"PATH": PATH, "HOME": str(folder.path), "TMPDIR": str(folder.temporary), "LANG": "C.UTF-8"}
     return {
         "command": list(command),
         "environment": home | dict(surroundings.environment or {}),
-        "folder": str(folder),
-        "readable": readable,
-        "writable": [str(folder), *map(str, surroundings.writable)],
+        "folder": str(folder.path),
+        "readable": [*readable, *_SOURCES],
+        "writable": [str(folder.path), *map(str, surroundings.writable)],
         "devices": list(_DEVICES),
         "network": network,
         "uid": user,
-        "filter": _filter(network=network, own_user=user is not None),
+        "landlock": landlock_version(),
+        "filter": _filter(network=network, own_user=user is not None, scoped=landlock_version() >= 6),
         "rlimits": limits.rlimits,
         "seconds": limits.seconds,
         "memory": limits.memory_mb * MEGABYTE,
@@ -257,8 +261,8 @@ def _request(
 
 
 @cache
-def _filter(*, network: bool, own_user: bool) -> bytes:
-    return syscall_filter(platform.machine(), network=network, own_user=own_user, scoped=landlock_version() >= 6)
+def _filter(*, network: bool, own_user: bool, scoped: bool) -> bytes:
+    return syscall_filter(platform.machine(), network=network, own_user=own_user, scoped=scoped)
 
 
 @cache

@@ -18,7 +18,12 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets of what the kernel pass
 _NAMESPACES = 0x7E020000  # the flags of clone that make namespaces
 _SHARED_ANONYMOUS, _GROWS_DOWN = 0x21, 0x100  # memory that no limit counts
 _TRUNCATE, _ACCESS_MODE = 0o1000, 3
+_SET_OWNER, _SET_OWNER_EX = 8, 15  # fcntl: the process that gets a signal when data arrives
+_SET_DUMPABLE = 4  # prctl: hide what the process does
+_RESERVATIONS = (0x40305828, 0x4030582A, 0x40305839)  # ioctl: take space of the disk, as fallocate does
+_OWNER_IOCTLS = (0x8901, 0x8902)  # the same for sockets
 _INET, _INET6, _NETLINK = 2, 10, 16
+_UNIX, _KIND, _STREAM, _SEQUENCED = 1, 0xF, 1, 5  # of sockets; flags are beside the kind
 _TERMINAL_INPUT = (0x5412, 0x541C)  # ioctl: type into a terminal
 
 # The numbers of calls on x86-64 and on ARM64; None: there is no such call.
@@ -127,6 +132,12 @@ _ABSENT: Numbers = {  # programs fall back to older calls, whose arguments a fil
     "io_submit": (209, 2),
     "clone3": (435, 435),
     "openat2": (437, 437),
+    "splice": (275, 76),  # it writes what no limit counts
+    "tee": (276, 77),
+    "vmsplice": (278, 75),
+    "inotify_init": (253, None),  # Landlock does not know it: it tells the names of files in other folders
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
 }
 _UNSUPPORTED: Numbers = {
     "fallocate": (285, 47),  # takes space of the disk that no limit counts
@@ -151,6 +162,7 @@ _ATTRIBUTES: Numbers = {  # Landlock does not know them: they would change files
     "futimesat": (261, None),
     "utimensat": (280, 88),
 }
+_PLAIN: Numbers = {"read": (0, 63)}  # no rule is about it: the attacks use its number
 _SIGNALS: Numbers = {
     "kill": (62, 129),
     "tkill": (200, 130),
@@ -167,6 +179,9 @@ _CHECKED: Numbers = {
     "open": (2, None),
     "openat": (257, 56),
     "ioctl": (16, 29),
+    "fcntl": (72, 25),
+    "socketpair": (53, 199),
+    "prctl": (157, 167),
     "personality": (135, 92),
 }
 
@@ -217,7 +232,7 @@ def syscall_filter(machine: str, *, network: bool, own_user: bool, scoped: bool)
 
 def numbers_of(machine: str, names: Iterable[str]) -> dict[str, int]:
     """Return the numbers of some system calls on a kind of CPU."""
-    known = _OTHER_PROCESSES | _KERNEL | _SHARED | _ABSENT | _UNSUPPORTED | _ATTRIBUTES | _SIGNALS | _CHECKED
+    known = _OTHER_PROCESSES | _KERNEL | _SHARED | _ABSENT | _UNSUPPORTED | _ATTRIBUTES | _SIGNALS | _CHECKED | _PLAIN
     column = _MACHINES[machine][0] if machine in _MACHINES else 0
     return {name: number for name in names if (number := known[name][column]) is not None}
 
@@ -225,9 +240,26 @@ def numbers_of(machine: str, names: Iterable[str]) -> dict[str, int]:
 def _checks(network: bool) -> dict[str, list[Instruction]]:
     """Return the rules of calls that depend on an argument."""
     refuse = _give(ERRNO | errno.EPERM)
-    open_truncates = [(_AND, 0, 0, _TRUNCATE | _ACCESS_MODE), (_EQUAL, 0, 1, _TRUNCATE), refuse, _give(ALLOW)]
+    no_right = [  # Landlock asks for no right to truncate before Linux 6.2, and for none with access mode 3
+        (_AND, 0, 0, _TRUNCATE | _ACCESS_MODE),
+        (_EQUAL, 2, 0, _TRUNCATE),
+        (_AND, 0, 0, _ACCESS_MODE),
+        (_EQUAL, 0, 1, _ACCESS_MODE),
+        refuse,
+        _give(ALLOW),
+    ]
     return {
         "socket": _only(0, (_INET, _INET6, _NETLINK) if network else (), ERRNO | errno.EACCES),
+        "socketpair": [  # a datagram socket of a pair can send to any path
+            _argument(0),
+            (_EQUAL, 0, 4, _UNIX),
+            _argument(1),
+            (_AND, 0, 0, _KIND),
+            (_EQUAL, 2, 0, _STREAM),
+            (_EQUAL, 1, 0, _SEQUENCED),
+            _give(ERRNO | errno.EACCES),
+            _give(ALLOW),
+        ],
         "clone": [_argument(0), (_ANY_BIT, 0, 1, _NAMESPACES), refuse, _give(ALLOW)],
         "mmap": [
             _argument(3),
@@ -238,15 +270,11 @@ def _checks(network: bool) -> dict[str, list[Instruction]]:
             refuse,
         ],
         "prlimit64": _only(0, (0,), ERRNO | errno.EPERM),  # 0: its own limits
-        "open": [_argument(1), *open_truncates],  # to read and truncate: Landlock refuses it only since Linux 6.2
-        "openat": [_argument(2), *open_truncates],
-        "ioctl": [
-            _argument(1),
-            (_EQUAL, 2, 0, _TERMINAL_INPUT[0]),
-            (_EQUAL, 1, 0, _TERMINAL_INPUT[1]),
-            _give(ALLOW),
-            refuse,
-        ],
+        "open": [_argument(1), *no_right],
+        "openat": [_argument(2), *no_right],
+        "ioctl": _all_but(1, (*_TERMINAL_INPUT, *_OWNER_IOCTLS, *_RESERVATIONS), ERRNO | errno.EPERM),
+        "fcntl": _all_but(1, (_SET_OWNER, _SET_OWNER_EX), ERRNO | errno.EPERM),  # Landlock: since Linux 6.12
+        "prctl": _all_but(0, (_SET_DUMPABLE,), ERRNO | errno.EPERM),
         "personality": _only(0, (0, 0xFFFFFFFF), ERRNO | errno.EPERM),
     }
 
@@ -254,6 +282,11 @@ def _checks(network: bool) -> dict[str, list[Instruction]]:
 def _only(argument: int, values: Iterable[int], otherwise: int) -> list[Instruction]:
     checks = [step for each in values for step in ((_EQUAL, 0, 1, each), _give(ALLOW))]
     return [_argument(argument), *checks, _give(otherwise)]
+
+
+def _all_but(argument: int, values: Iterable[int], otherwise: int) -> list[Instruction]:
+    checks = [step for each in values for step in ((_EQUAL, 0, 1, each), _give(otherwise))]
+    return [_argument(argument), *checks, _give(ALLOW)]
 
 
 def _argument(number: int) -> Instruction:

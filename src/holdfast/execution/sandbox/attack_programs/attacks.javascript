@@ -1,7 +1,7 @@
 // Attacks in JavaScript. Each prints its name, "done" or "blocked", and what it got. Perl makes calls that Node cannot.
 const fs = require("fs"), net = require("net"), dgram = require("dgram"), os = require("os");
 const { spawnSync, spawn } = require("child_process");
-const { TARGET, PID, TCP, UDP, SOCKET, ABSTRACT, MARK, NUMBERS } = process.env;
+const { TARGET, PID, TCP, UDP, SOCKET, DATAGRAMS, ABSTRACT, MARK, NUMBERS } = process.env;
 const SECRET = `${TARGET}/secret`;
 const numbers = JSON.parse(NUMBERS);
 
@@ -17,7 +17,7 @@ const run = (command, ...words) => {
 };
 const call = (name, ...words) =>
   run("perl", "-e",
-    `my $text = "planted"; my $buffer = "x" x 200; exit(syscall(${[numbers[name], ...words].join(", ")}) == -1 ? 1 : 0)`);
+    `my $text = "planted"; my $buffer = "x" x 200; syscall(${[numbers[name], ...words].join(", ")}) == -1 and die $!`);
 const connection = (options) => new Promise((resolve, reject) => {
   const socket = net.connect(options, () => socket.write("planted", () => resolve("connected")));
   socket.on("error", reject);
@@ -56,14 +56,22 @@ const environment = () => {
   return unexpected;
 };
 
+const BY_PIPE = `use Fcntl; pipe(R, W); fcntl(R, F_SETOWN, $ARGV[0] + 0) && fcntl(R, 10, 10) && fcntl(R, F_SETFL, O_ASYNC)
+  && syswrite(W, "planted") or die $!`; // 10: F_SETSIG and SIGUSR1
+
+const MISSING = /ENOENT|exit code 127|command not found|No such file/;
+
 const quick = {
   "read a system file": () => read("/etc/passwd"),
   "read a secret file": () => read(SECRET),
   "list a folder": () => fs.readdirSync(TARGET),
+  "watch a folder": () => fs.watch(TARGET).close(),
   "create a file": () => write(`${TARGET}/planted`),
   "overwrite a file": () => write(SECRET, "r+"),
   "truncate a file": () => fs.truncateSync(SECRET, 0),
   "truncate a file by reading": () => fs.openSync(SECRET, fs.constants.O_RDONLY | fs.constants.O_TRUNC),
+  "open a file without a mode": () => fs.closeSync(fs.openSync(SECRET, 3)),
+  "truncate a file without a mode": () => fs.openSync(SECRET, 3 | fs.constants.O_TRUNC),
   "delete a file": () => fs.unlinkSync(SECRET),
   "move a file": () => fs.renameSync(SECRET, "stolen"),
   "create a folder": () => fs.mkdirSync(`${TARGET}/folder`),
@@ -84,11 +92,15 @@ const quick = {
   "connect by TCP": () => connection({ host: "127.0.0.1", port: +TCP }),
   "send by UDP": datagram,
   "connect to a Unix socket": () => connection({ path: SOCKET }),
+  "send to a Unix socket by a pair": () =>
+    run("perl", "-MSocket", "-e",
+      `socketpair(A, B, 1, 2, 0) && send(A, "planted", 0, pack_sockaddr_un("${DATAGRAMS}")) or die $!`),
   "connect to an abstract socket": () =>
     run("perl", "-MSocket", "-e",
-      `socket(S, 1, 1, 0) && connect(S, pack_sockaddr_un("\\0${ABSTRACT}")) && syswrite(S, "planted") or exit 1`),
+      `socket(S, 1, 1, 0) && connect(S, pack_sockaddr_un("\\0${ABSTRACT}")) && syswrite(S, "planted") or die $!`),
   "listen on a port": listening,
   "signal the engine": () => process.kill(+PID, "SIGUSR1"),
+  "signal the engine by a pipe": () => run("perl", "-e", BY_PIPE, PID),
   "slow the engine down": () => os.setPriority(+PID, 19),
   "limit the engine": () => run("prlimit", "--pid", PID, "--nofile=3:3"),
   "trace the engine": () => call("ptrace", 16, PID, 0, 0),
@@ -98,6 +110,9 @@ const quick = {
   "make a namespace": () => call("unshare", 0x10000000),
   "mount a file system": () => run("sh", "-c", "mount -t tmpfs none . && umount -l ."),
   "keep memory without a file": () => call("memfd_create", "$text", 0),
+  "share memory by a device": () =>
+    run("perl", "-e",
+      `open(F, "+<", "/dev/zero") or die $!; syscall(${numbers.mmap}, 0, 4096, 3, 1, fileno(F), 0) == -1 and die $!`),
   "submit calls to io_uring": () => call("io_uring_setup", 8, "$buffer"),
 };
 
@@ -112,14 +127,16 @@ async function heavy(name, amount) {
     const code = `globalThis.held = Array.from({ length: ${length} }, () => Buffer.alloc(1 << 20, "x"));
       console.log("held"); setTimeout(() => 0, 100000)`;
     const holding = () => new Promise((resolve) => {
-      const child = spawn(process.execPath, ["-e", code]).on("error", () => process.exit(1)).on("exit", () => process.exit(1));
+      const failed = (why) => { console.error(why); process.exit(1); };
+      const child = spawn(process.execPath, ["-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+      child.on("error", failed).on("exit", failed);
       child.stdout.on("data", resolve);
     });
     await Promise.all(Array.from({ length: 8 }, holding));
   } else if (name === "fork without end") {
     for (let number = 0; number < amount; number++) {
-      const started = spawn("sleep", ["100"]).on("error", () => process.exit(1));
-      if (!started.pid) process.exit(1);
+      const started = spawn("sleep", ["100"]).on("error", (error) => { console.error(error.code); process.exit(1); });
+      if (!started.pid) await pause(1); // the error is about to come
     }
     await pause(1);
   } else if (name === "write a large file") {
@@ -135,6 +152,33 @@ async function heavy(name, amount) {
       fs.writeSync(file, Buffer.alloc(1 << 20));
       held.push(file);
     }
+    await pause(2);
+  } else if (name === "write deleted files by memory") {
+    run("perl", "-e", `for my $number (1..${amount}) {
+        open(F, "+>", "file") && unlink("file") && truncate(F, 1 << 20) && open(ZERO, "<", "/dev/zero") or exit 1;
+        my $held = syscall(${numbers.mmap}, 0, 1 << 20, 3, 1, fileno(F), 0);
+        syscall(${numbers.read}, fileno(ZERO), $held, 1 << 20) == 1 << 20 or exit 1;
+      }
+      sleep 2`);
+  } else if (name === "write deleted files by children") {
+    run("perl", "-e", `$SIG{CHLD} = "IGNORE";
+      for my $number (1..${amount}) {
+        open(my $file, "+>", "file") && unlink("file") or exit 1;
+        push @held, $file;
+        if (!fork) { syswrite($file, "x" x (1 << 20)); exit }
+        wait;
+      }
+      sleep 2`);
+  } else if (name === "write into deep folders") {
+    for (let number = 0; number < 20; number++) {
+      fs.mkdirSync("d".repeat(250));
+      process.chdir("d".repeat(250));
+    }
+    for (let number = 0; number < amount; number++) fs.writeFileSync(`file-${number}`, "");
+    await pause(2);
+  } else if (name === "write into a folder that cannot be listed") {
+    fs.mkdirSync("folder", 0o300);
+    for (let number = 0; number < amount; number++) fs.writeFileSync(`folder/file-${number}`, "");
     await pause(2);
   } else if (name === "compute without end") for (;;);
   else if (name === "wait without end") await pause(1000);
@@ -153,7 +197,7 @@ async function heavy(name, amount) {
     try {
       line = [name, "done", JSON.stringify((await attack()) ?? null)];
     } catch (error) {
-      line = [name, "blocked", String(error)];
+      line = [name, MISSING.test(String(error)) ? "missing" : "blocked", String(error)];
     }
     fs.writeSync(1, line.join("\t").replaceAll("\n", " ").slice(0, 400) + "\n");
   }
