@@ -223,6 +223,29 @@ async def test_a_service_that_does_not_describe_itself_needs_its_schema(engine: 
     assert (report.source.kind, len(report.added)) == ("graphql", 7)
 
 
+@pytest.mark.req("SAFE-03")
+async def test_a_service_at_a_new_address_is_refused_before_it_gets_secrets(engine: Engine, shop: Shop) -> None:
+    await engine.secrets.set("shop-key", "s3cret-0123456789", by="ann")
+    headers = {"Authorization": "Bearer {{secret:shop-key}}"}
+    await engine.sources.add("shop", kind="graphql", url=shop.endpoint, choice=EVERYTHING, headers=headers)
+    other = Shop()
+
+    async with other.serving():
+        for change in (
+            engine.sources.reload("shop", url=other.endpoint),
+            engine.sources.reload("shop", url=other.endpoint, dry_run=True),
+            engine.sources.change("shop", version=1, url=other.endpoint),
+        ):
+            with pytest.raises(InvalidInput, match="a new address of its service"):
+                await change
+        asked = len(other.asked)
+        moved = await engine.sources.reload("shop", url=other.endpoint, accept_address=True)
+
+    assert asked == 0
+    assert moved.source.location == other.endpoint
+    assert other.asked[0].headers["Authorization"] == "Bearer s3cret-0123456789"
+
+
 async def test_a_reload_asks_the_service_again_and_finds_nothing_new(engine: Engine, shop: Shop) -> None:
     await engine.sources.add("shop", kind="graphql", url=shop.endpoint, choice=EVERYTHING)
 

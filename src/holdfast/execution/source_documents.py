@@ -14,7 +14,7 @@ from holdfast.skills.request import Backend, GraphqlOperation, RequestTemplate, 
 from holdfast.skills.run import Run
 from holdfast.skills.sources.graphql.introspection import introspection_query
 from holdfast.skills.sources.openrpc import DISCOVER
-from holdfast.skills.sources.settings import file_of
+from holdfast.skills.sources.settings import asks_service, file_of
 from holdfast.skills.sources.source import FetchedDocument, SourceKind, Validators
 from holdfast.skills.tool import Tool
 
@@ -45,11 +45,9 @@ class SourceDocuments:
                 return await describe(self._mcp.servers, upstream, limit=limit)
         if file := file_of(location):
             return await self._files.read(file, limit)
-        is_service = (backend.base_url or location).rstrip("/") == location.rstrip("/")
-        if kind == "jsonrpc" and is_service:
-            return await self._discover(location, backend, limit)
-        if kind == "graphql" and is_service:
-            return await self._introspect(location, backend, limit)
+        if asks_service(kind, location, backend):
+            ask = self._discover if kind == "jsonrpc" else self._introspect
+            return await ask(location, backend, limit)
         return await self._documents.fetch(location, limit)
 
     async def fetch_if_changed(

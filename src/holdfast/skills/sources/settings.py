@@ -11,7 +11,7 @@ import msgspec
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.request import Backend, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
-from holdfast.skills.sources.source import Choice
+from holdfast.skills.sources.source import Choice, SourceKind
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
 MAX_ADDRESS = 2000  # characters
@@ -144,6 +144,13 @@ def check_address(text: str, what: str) -> str:
 def file_of(location: str) -> str:
     """Return the name of a file in the folder of the settings, or an empty text if the location is something else."""
     return location.removeprefix(FILE) if location.startswith(FILE) else ""
+
+
+def asks_service(kind: SourceKind | None, location: str, backend: Backend) -> bool:
+    """Whether the document of a source is what its GraphQL or JSON-RPC service answers, to a request with secrets."""
+    if kind not in ("graphql", "jsonrpc") or not location or file_of(location):
+        return False
+    return (backend.base_url or location).rstrip("/") == location.rstrip("/")
 
 
 def check_location(url: str) -> None:

@@ -1,7 +1,7 @@
 """Stores sources: documents of back ends, whose operations are tools."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -24,7 +24,14 @@ from holdfast.skills.sources.imports import SourceImports
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
 from holdfast.skills.sources.schedule import own_seconds, pause_of
 from holdfast.skills.sources.selectable_types import SelectableTypes
-from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, file_of, settings_of
+from holdfast.skills.sources.settings import (
+    SourceSettings,
+    asks_service,
+    check_location,
+    check_settings,
+    file_of,
+    settings_of,
+)
 from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, SourceKind
 from holdfast.skills.tools import Diff, Tools, author_of
 
@@ -155,7 +162,10 @@ class Sources:
         """
         row = await self._row(name, version)
         settings = settings_of(row["settings"])
-        reading = await self._read(name, row["kind"], settings, document, url or row["location"])
+        location = url or row["location"]
+        if not accept_address and document is None:
+            await self._check_service(row, settings, location)
+        reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
         if keeps_tools and row["tools"] and not reading.imported.tools:
@@ -205,7 +215,10 @@ class Sources:
             is_same = is_same and backend.base_url == old.backend.base_url
         if is_same and document is None and url is None:
             return await self._store(name, settings, None, version, by=by)
-        reading = await self._read(name, row["kind"], settings, document, url or row["location"])
+        location = url or row["location"]
+        if not accept_address and document is None:
+            await self._check_service(row, settings, location)
+        reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
         return await self._store(name, settings, reading, version, by=by)
@@ -282,18 +295,31 @@ class Sources:
         read = partial(_import_document, *arguments)
         return await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
 
+    async def _check_service(self, row: Row, settings: SourceSettings, location: str) -> None:
+        """Refuse to ask a service at a new address for its document: the question has the secrets of the source."""
+        if asks_service(row["kind"], location, settings.backend):
+            await self._check_origins(row, settings, {origin_of(location)})
+
     async def _check_address(self, row: Row, settings: SourceSettings, imported: ImportedDocument) -> None:
         """Refuse to send secrets to a new address: someone else may have replaced the document."""
+        await self._check_origins(
+            row, settings, {origin_of(each.tool.request.url) for each in imported.tools if each.tool.request}
+        )
+
+    async def _check_origins(self, row: Row, settings: SourceSettings, origins: Set[str]) -> None:
+        """Refuse origins of a service that the source does not know yet, if it has secrets and no base URL."""
         if not settings.secrets or settings.backend.base_url is not None:
             return
-        known = await self._database.all(sql("source_tools"), row["source_id"])
-        before = {origin_of(each["url"]) for each in known} | {origin_of(settings_of(row["settings"]).backend.base_url)}
-        new_origins = {origin_of(each.tool.request.url) for each in imported.tools if each.tool.request} - before
+        old = settings_of(row["settings"]).backend
+        known = {origin_of(each["url"]) for each in await self._database.all(sql("source_tools"), row["source_id"])}
+        if asks_service(row["kind"], row["location"], old):
+            known.add(origin_of(row["location"]))
+        new_origins = origins - known - {origin_of(old.base_url)}
         if known and new_origins:
             name = row["name"]
             raise InvalidInput(
-                f"the document of {name} has a new address of its service: {', '.join(sorted(new_origins))[:300]}",
-                why="calls would send the secrets of the source there",
+                f"{name} has a new address of its service: {', '.join(sorted(new_origins))[:300]}",
+                why="the secrets of the source would be sent there",
                 next="If the change is intended, accept it (--accept-address) or pass the base URL.",
                 origins=sorted(new_origins),
             )
