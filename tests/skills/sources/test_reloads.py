@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from aiohttp import web
 from holdfast.core.config import Config
 from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
+from holdfast.skills.sources import reloads
+from holdfast.skills.sources.checks import SourceChecks
+from holdfast.skills.sources.reloads import SourceReloads
 from holdfast.skills.sources.reports import SourceEntry
 from holdfast.skills.sources.source import Choice
 from tests.execution.backend import Service
@@ -329,3 +333,34 @@ async def test_what_is_asked_during_a_check_is_checked_again(engine: Engine, ser
     go.set()
 
     await until(engine, lambda source: source.tools == 2)
+
+
+async def test_a_server_that_announces_changes_without_end_is_asked_for_once_a_second(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    async def ask(_: SourceChecks, name: str) -> None:
+        asked.append(monotonic())
+
+    monkeypatch.setattr(SourceChecks, "ask", ask)
+    monkeypatch.setattr(reloads, "SETTLE", 0.2)
+    tenant = str(await engine.database.tenant())
+
+    job = SourceReloads(engine.postgres, lambda _: engine.source_checks)
+
+    def asking() -> list[asyncio.Task[Any]]:
+        return [task for task in asyncio.all_tasks() if task.get_name() == f"holdfast {reloads.NAME} shop"]
+
+    for _ in range(50):
+        for _ in range(100):
+            job.ask(tenant, "shop")
+        await asyncio.sleep(0.01)  # in all, more than two of its rests
+    tasks = asking()
+    last = monotonic()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*tasks)
+
+    assert len(tasks) == 1
+    assert len(asked) < 50
+    assert asked[-1] > last, "what is announced during a rest is asked after it"

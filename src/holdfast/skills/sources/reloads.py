@@ -44,12 +44,13 @@ class SourceReloads(NotifiedJob):
         self._reads_files = reads_files
         self._resumes = resumes
         self._running: dict[asyncio.Task[None], TenantId] = {}
-        self._asking: set[asyncio.Task[None]] = set()
+        self._announced: set[tuple[str, str]] = set()  # sources of tenants whose changes nobody has asked for yet
+        self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._freed = asyncio.Event()
 
     async def __aexit__(self, *error: object) -> None:
         await super().__aexit__(*error)
-        for task in [*self._running, *self._asking]:
+        for task in [*self._running, *self._asking.values()]:
             await end_task(task)
 
     def wake_events(self) -> Sequence[asyncio.Event]:
@@ -79,18 +80,33 @@ class SourceReloads(NotifiedJob):
         return claim is not None
 
     def ask(self, tenant: str, name: str) -> None:
-        """Have a source checked soon, because its server says that it has changed."""
-        task = asyncio.create_task(self._ask(TenantId(UUID(tenant)), name), name=f"holdfast {NAME} {name}")
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+        """Have a source checked soon, because its server says that it has changed.
 
-    async def _ask(self, tenant: TenantId, name: str) -> None:
+        However often a server says so, one task asks, once in `SETTLE` seconds.
+        """
+        key = (tenant, name)
+        self._announced.add(key)
+        if key not in self._asking:
+            self._asking[key] = asyncio.create_task(self._ask(*key), name=f"holdfast {NAME} {name}")
+
+    async def _ask(self, tenant: str, name: str) -> None:
+        key, has_warned = (tenant, name), False
+        checks = self._checks_of(TenantId(UUID(tenant)))
         try:
-            await self._checks_of(tenant).ask(name)
-            await asyncio.sleep(SETTLE)
-            await self._checks_of(tenant).ask(name)
-        except HoldfastError as error:
-            log.warning("the source %s is checked at its next time, and not at once: %s", name, error)
+            is_last = False
+            while not is_last or key in self._announced:
+                is_last = key not in self._announced
+                self._announced.discard(key)
+                try:
+                    await checks.ask(name)
+                except HoldfastError as error:
+                    if not has_warned:
+                        log.warning("the source %s is checked at its next time, and not at once: %s", name, error)
+                    has_warned = True
+                if not is_last:
+                    await asyncio.sleep(SETTLE)
+        finally:
+            del self._asking[key]
 
     async def _begin(self, database: Database) -> int:
         tenant = await database.tenant()
