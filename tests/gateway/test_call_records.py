@@ -188,6 +188,37 @@ async def test_a_caller_that_disconnects_leaves_a_cancelled_call(
     assert (row.status, row.error) == ("cancelled", "its caller disconnected; it may have taken effect")
 
 
+@pytest.mark.req("EXEC-05")
+async def test_a_call_whose_caller_disconnects_while_its_row_is_written_did_not_run(
+    gateway: Gateway, served: Engine, ann: Principal, till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., Any] = type(served.database).all
+    committed, answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(self: Any, statement: str, *args: Any) -> Any:
+        rows = await real(self, statement, *args)
+        if "before they begin" in statement:
+            committed.set()
+            await answer.wait()
+        return rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(served.database), "all", slow)
+        calling = asyncio.create_task(gateway.call(ann, "pay", {"bill": "7"}))
+        async with asyncio.timeout(PATIENCE):
+            await committed.wait()
+        calling.cancel()
+        await asyncio.wait([calling])
+        answer.set()
+        async with asyncio.timeout(PATIENCE):
+            while not served.call_records.has_values:  # noqa: ASYNC110 - the batch ends
+                await asyncio.sleep(0)
+
+    (row,) = await recorded(served)
+    assert till.begun.empty()
+    assert (row.status, row.error) == ("cancelled", "its caller disconnected before it began; it did not run")
+
+
 async def test_a_call_can_be_cancelled_from_another_process(
     gateway: Gateway, served: Engine, ann: Principal, till: Till, config: Config
 ) -> None:
@@ -286,7 +317,7 @@ async def test_a_call_that_cannot_be_recorded_first_is_not_made(
     async def away(*_: object) -> None:
         raise Unavailable("the database is away")
 
-    monkeypatch.setattr(served.recorder, "_begin", away)
+    monkeypatch.setattr(served.recorder, "_begin_call", away)
 
     with pytest.raises(Unavailable):
         await gateway.call(ann, "pay", {"bill": "7"})
