@@ -73,7 +73,7 @@ class SourceChecks:
                 if digest != claim["document_hash"]:
                     version = claim["aggregate_version"]
                     report = await self._sources.reload(
-                        name, document=fetched.document, version=version, keeps_tools=True, by=AUTHOR
+                        name, document=fetched.document, version=version, is_check=True, by=AUTHOR
                     )
                     written = report.written
         except Conflict:  # somebody changed the source meanwhile

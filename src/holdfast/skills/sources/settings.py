@@ -48,13 +48,15 @@ class SourceSettings:
     """Which operations of a document become tools, how these are called, and what GraphQL tools ask for.
 
     `reload_seconds`: the seconds between two checks of the document; None: as the settings of the engine say; 0: it is
-    never reloaded automatically.
+    never reloaded automatically. `by_hand`: somebody gave the document although its location is a service that can
+    describe itself. It is not reloaded automatically, either: the service may say something else, or nothing.
     """
 
     choice: Choice = field(default_factory=Choice)
     backend: Backend = field(default_factory=Backend)
     reload_seconds: float | None = None
     selection: SelectionRules = field(default_factory=SelectionRules)
+    by_hand: bool = False
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -72,6 +74,8 @@ class SourceSettings:
             stored["reload_seconds"] = self.reload_seconds
         if self.selection != SelectionRules():
             stored["selection"] = msgspec.to_builtins(self.selection)
+        if self.by_hand:
+            stored["by_hand"] = True
         return stored
 
 
@@ -80,7 +84,7 @@ def settings_of(stored: Mapping[str, Any]) -> SourceSettings:
     choice = msgspec.convert(stored.get("choice", {}), Choice)
     backend = msgspec.convert(stored.get("backend", {}), Backend)
     selection = msgspec.convert(stored.get("selection", {}), SelectionRules)
-    return SourceSettings(choice, backend, stored.get("reload_seconds"), selection)
+    return SourceSettings(choice, backend, stored.get("reload_seconds"), selection, stored.get("by_hand", False))
 
 
 def check_name(name: str) -> None:

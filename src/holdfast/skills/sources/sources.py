@@ -1,7 +1,8 @@
 """Stores sources: documents of back ends, whose operations are tools."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -140,6 +141,7 @@ class Sources:
         reading = await self._read(name, kind, settings, document, url or "")
         if not reading.imported.tools and not reading.imported.offers:
             raise _no_tools_error(name, reading.imported)
+        settings = _mark_by_hand(settings, reading, document)
         return await self._store(name, settings, reading, None, by=by)
 
     async def reload(
@@ -151,14 +153,15 @@ class Sources:
         version: int | None = None,
         accept_address: bool = False,
         dry_run: bool = False,
-        keeps_tools: bool = False,
+        is_check: bool = False,
         by: str = "",
     ) -> SourceReport:
         """Read a source's document again, from its location, from `url`, or as given. Report what changed.
 
         Nothing is written if nothing changed, or in a `dry_run`. A document that would send secrets to another address
-        than before is refused, unless `accept_address` is set. With `keeps_tools`, a document without tools is refused
-        if the source has some: it may be a page that stands in for the document.
+        than before is refused, unless `accept_address` is set. `is_check`: the document was read from its location, to
+        see whether it has changed. Then one without tools is refused if the source has some: it may be a page that
+        stands in for the document.
         """
         row = await self._row(name, version)
         settings = settings_of(row["settings"])
@@ -168,8 +171,10 @@ class Sources:
         reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
-        if keeps_tools and row["tools"] and not reading.imported.tools:
+        if is_check and row["tools"] and not reading.imported.tools:
             raise _all_gone_error(name, row["tools"])
+        if not is_check:
+            settings = _mark_by_hand(settings, reading, document)
         return await self._store(name, settings, reading, row["aggregate_version"], dry_run=dry_run, by=by)
 
     async def change(
@@ -205,7 +210,7 @@ class Sources:
             mcp=_changed_server(old.backend.mcp, mcp, url),
         )
         seconds = old.reload_seconds if reload_seconds is msgspec.UNSET else reload_seconds
-        settings = SourceSettings(choice or old.choice, backend, seconds, selection or old.selection)
+        settings = SourceSettings(choice or old.choice, backend, seconds, selection or old.selection, old.by_hand)
         settings = check_settings(name, settings, is_endpoint=row["kind"] == "graphql")
         is_same = (settings.choice, settings.selection) == (old.choice, old.selection)
         is_same = is_same and settings.backend.mcp == old.backend.mcp
@@ -221,6 +226,7 @@ class Sources:
         reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
+        settings = _mark_by_hand(settings, reading, document)
         return await self._store(name, settings, reading, version, by=by)
 
     async def get(self, name: str) -> SourceDetails:
@@ -306,7 +312,7 @@ class Sources:
             row, settings, {origin_of(each.tool.request.url) for each in imported.tools if each.tool.request}
         )
 
-    async def _check_origins(self, row: Row, settings: SourceSettings, origins: Set[str]) -> None:
+    async def _check_origins(self, row: Row, settings: SourceSettings, origins: AbstractSet[str]) -> None:
         """Refuse origins of a service that the source does not know yet, if it has secrets and no base URL."""
         if not settings.secrets or settings.backend.base_url is not None:
             return
@@ -426,6 +432,12 @@ def _changed_server(old: McpServer | None, new: McpServer | None, url: str | Non
     return msgspec.structs.replace(server, url=url or old.url)
 
 
+def _mark_by_hand(settings: SourceSettings, reading: _Reading, document: bytes | None) -> SourceSettings:
+    """Return the settings of a source whose document was given, or read from its location."""
+    by_hand = document is not None and asks_service(reading.kind, reading.location, settings.backend)
+    return replace(settings, by_hand=by_hand)
+
+
 def unknown_source(name: str) -> NotFound:
     """Return the error for an unknown source."""
     return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
@@ -502,7 +514,7 @@ def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry
         tuple(name for name in settings.secrets if name in missing),
         row["active"],
         row["aggregate_version"],
-        settings.reload_seconds,
+        0.0 if settings.by_hand else settings.reload_seconds,
         row["checked_at"],
         restore(row["error"] or ""),
         row["imported_at"],
