@@ -225,7 +225,7 @@ async def test_a_service_that_does_not_describe_itself_needs_its_schema(engine: 
 
 async def test_a_schema_given_by_hand_is_not_replaced_by_what_the_service_says(engine: Engine, shop: Shop) -> None:
     sdl = b"type Query { echo: String }"
-    given = {"kind": "graphql", "choice": EVERYTHING, "reload_seconds": 1}
+    given: dict[str, Any] = {"kind": "graphql", "choice": EVERYTHING, "reload_seconds": 1}
     checks = "select seconds, due_at from source_check where host_id = $1"
 
     added = await engine.sources.add("shop", document=sdl, url=shop.endpoint, base_url=shop.endpoint, **given)

@@ -2,19 +2,20 @@
 
 import json
 import time
+import tracemalloc
 from typing import Any
 
 import graphql
 import pytest
 
-from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.skills.request import Backend
-from holdfast.skills.sources.graphql import import_graphql, is_sdl
+from holdfast.skills.sources.graphql import import_graphql, importer, is_sdl
 from holdfast.skills.sources.graphql.chosen_selection import check_selection
 from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
 from holdfast.skills.sources.graphql.sdl import read_sdl
 from holdfast.skills.sources.importers import import_tools
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool
+from holdfast.skills.sources.source import MAX_OPERATIONS, Choice, ImportedDocument, ImportedTool
 from tests.execution.graphql_shop import SDL
 
 pytestmark = pytest.mark.req("MCP-04")
@@ -347,3 +348,25 @@ def test_a_selection_is_printed_anew(fields: str, text: str) -> None:
 def test_rules_out_of_range_are_refused(rules: SelectionRules) -> None:
     with pytest.raises(HoldfastError, match="cannot be stored"):
         check_rules(rules)
+
+
+def test_a_comment_that_never_ends_takes_no_memory_for_each_of_its_characters() -> None:
+    text = '"""' + "a" * 1_000_000
+    tracemalloc.start()
+
+    found = is_sdl(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert not found
+    assert peak < 1_000_000
+
+
+def test_a_schema_with_too_many_operations_is_refused_before_they_are_converted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importer, "_OperationImporter", None)
+    fields = " ".join(f"f{number}: Int" for number in range(MAX_OPERATIONS + 1))
+
+    with pytest.raises(TooLarge, match="50001 operations"):
+        import_graphql(f"type Query {{ {fields} }}", EVERYTHING, "https://shop.example/graphql")

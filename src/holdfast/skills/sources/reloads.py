@@ -9,6 +9,7 @@ from uuid import UUID
 from holdfast.core.background import PeriodicJob, end_task
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import TenantId
+from holdfast.core.shares import set_holder
 from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.each_tenant import for_each_tenant
 from holdfast.postgres.notified_job import NotifiedJob
@@ -118,7 +119,7 @@ class SourceReloads(NotifiedJob):
         return len(claims)
 
     def _start(self, tenant: TenantId, checks: SourceChecks, claim: Row) -> None:
-        task = asyncio.create_task(self._check(checks, claim), name=f"holdfast {NAME} {claim['name']}")
+        task = asyncio.create_task(self._check(tenant, checks, claim), name=f"holdfast {NAME} {claim['name']}")
         self._running[task] = tenant
         task.add_done_callback(self._end)
 
@@ -126,7 +127,8 @@ class SourceReloads(NotifiedJob):
         del self._running[task]
         self._freed.set()
 
-    async def _check(self, checks: SourceChecks, claim: Row) -> None:
+    async def _check(self, tenant: TenantId, checks: SourceChecks, claim: Row) -> None:
+        set_holder(tenant, None)  # it takes the tenant's share of what is limited
         try:
             if await checks.check(claim):
                 log.info("reloaded the source %s: its document has changed", claim["name"])

@@ -33,12 +33,18 @@ from holdfast.skills.sources.settings import (
     file_of,
     settings_of,
 )
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, SourceKind
+from holdfast.skills.sources.source import (
+    Choice,
+    ImportedDocument,
+    ImportedTool,
+    Skipped,
+    SourceKind,
+    check_operations,
+)
 from holdfast.skills.tools import Diff, Tools, author_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
-LARGE_DOCUMENT_BYTES = 500_000  # larger ones are parsed in a process: decoding one in a thread would stop all others
-MAX_OPERATIONS = 50_000  # of a document; Microsoft Graph has 17,000
+LARGE_DOCUMENT_BYTES = 20_000  # larger ones are parsed in a process, which has limits and delays no other thread
 MOST_ABANDONED = 4  # running imports whose callers gave up
 MAX_TITLE = 500  # characters
 
@@ -449,13 +455,7 @@ def _import_document(document: bytes, kind: SourceKind | None, settings: SourceS
     kind, imported = import_tools(
         document, kind, settings.choice, backend, location=location, selection=settings.selection
     )
-    operations = len(imported.tools) + len(imported.skipped)
-    if operations > MAX_OPERATIONS:
-        raise TooLarge(
-            "the document is too large",
-            why=f"it has {operations} operations; the limit is {MAX_OPERATIONS}",
-            next="Make a smaller document with only the operations that you need.",
-        )
+    check_operations(len(imported.tools) + len(imported.skipped))
     has_address = backend.base_url is not None or backend.mcp is not None
     if imported.tools and not has_address and not any(map(_is_absolute, imported.tools)):
         raise InvalidInput(
