@@ -247,13 +247,58 @@ async def test_the_newest_imports_are_kept(
     assert (len(young), len(kept), len(history)) == (4, 2, 2)
 
 
+async def test_imports_that_nobody_needs_within_the_hour_are_names_without_definitions(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.skills.sources.imports.KEPT", 3)
+    await engine.sources.add("shop", document=document("/orders"), choice=EVERYTHING)
+    for number in range(4):
+        await engine.sources.reload("shop", document=document("/orders", summary=f"Version {number}"))
+    by_number = [change.after is not None for change in await engine.history.of("tool", "get_orders")]
+    monkeypatch.setattr("holdfast.skills.sources.imports.KEPT_BYTES", 1)
+    await engine.sources.reload("shop", document=document("/orders", summary="Last"))
+
+    history = await engine.history.of("tool", "get_orders")
+    last, before, *_ = await engine.sources.imports.list("shop")
+    former = await engine.sources.imports.get("shop", before.revision)
+    newest = await engine.sources.imports.get("shop", last.revision)
+
+    assert by_number == [True, True, True, False, False]
+    assert [change.after is not None for change in history] == [True, False, False, False, False, False]
+    assert [(tool.name, tool.change, tool.after) for tool in former.tools] == [("get_orders", "changed", None)]
+    assert [tool.what for tool in newest.tools] == [("description",)]
+
+
+async def test_automatic_reloads_that_change_no_tools_leave_no_lasting_history(
+    engine: Engine, published: Published, clocked: Callable[[int], Any]
+) -> None:
+    published.publish(document("/orders"))
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=3600, by="ann")
+    for number in range(2, 5):
+        published.publish(document("/orders").replace(b'"version": "1"', f'"version": "{number}"'.encode()))
+        await engine.source_checks.ask("shop")
+        await until(engine, lambda source, number=number: source.label == str(number))
+    before = await engine.history.of("source", "shop")
+
+    await clocked(2)
+    published.publish(document("/orders").replace(b'"version": "1"', b'"version": "5"'))
+    await engine.source_checks.ask("shop")
+    await until(engine, lambda source: source.label == "5")
+    after = await engine.history.of("source", "shop")
+
+    assert [change.by for change in before] == ["holdfast", "holdfast", "holdfast", "ann"]
+    assert [change.by for change in after] == ["holdfast", "ann"]
+    assert all(change.after and not {"offers", "report"} & change.after.keys() for change in after)
+
+
 @pytest.fixture
 def clocked(engine: Engine) -> Callable[[int], Any]:
-    """Moves what was imported some hours back."""
+    """Moves what was imported and changed some hours back."""
 
     async def move(hours: int) -> None:
         async with engine.postgres.owner() as owner:
-            await owner.script(f"update source_import set at = at - interval '{hours} hours'")
+            for table in ("source_import", "registry_change"):
+                await owner.script(f"update {table} set at = at - interval '{hours} hours'")
 
     return move
 

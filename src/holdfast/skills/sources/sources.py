@@ -181,7 +181,8 @@ class Sources:
             raise _all_gone_error(name, row["tools"])
         if not is_check:
             settings = _mark_by_hand(settings, reading, document)
-        return await self._store(name, settings, reading, row["aggregate_version"], dry_run=dry_run, by=by)
+        version = row["aggregate_version"]
+        return await self._store(name, settings, reading, version, dry_run=dry_run, is_check=is_check, by=by)
 
     async def change(
         self,
@@ -344,6 +345,7 @@ class Sources:
         version: int | None,
         *,
         dry_run: bool = False,
+        is_check: bool = False,
         by: str = "",
     ) -> SourceReport:
         """Store a source and its tools in one transaction. Without a `reading`, its tools are unchanged."""
@@ -363,6 +365,8 @@ class Sources:
                 if diff:
                     since, label = put["revision"], imported.version[:MAX_TITLE]
                     changed = await self.imports.record(tx, put["source"], diff, since=since, label=label, by=by)
+                elif is_check:
+                    await self.imports.forget_changes(tx, put["source"], name, by=by)
                 if imported.types is not None:
                     await self._types.store(put["source"], imported.types, tx)
             report = await self._report(tx, name, put["source"], diff, changed)
