@@ -13,6 +13,7 @@ from holdfast import App, Run
 from holdfast.access.principals import Principal
 from holdfast.core.config import Config
 from holdfast.core.errors import Unavailable
+from holdfast.core.ids import uuid7
 from holdfast.core.settings import ExecutionSettings
 from holdfast.engine import Engine, open_engine
 from holdfast.execution import call_records
@@ -291,6 +292,49 @@ async def test_a_row_has_the_beginning_of_a_large_result(gateway: Gateway, serve
     assert row.text.startswith("111")
     assert "bytes are missing" in row.text
     assert (row.result, row.has_output) == (row.text, False)
+
+
+async def test_a_row_has_the_beginning_of_large_arguments_unless_the_call_can_be_repeated_by_it(
+    gateway: Gateway, served: Engine, ann: Principal
+) -> None:
+    large = {"bill": "7" * 900_000}
+    await gateway.call(ann, "look", large)
+    await gateway.call(ann, "pay", large)
+
+    looked, paid = sorted(await recorded(served), key=lambda row: row.tool)
+    assert 1000 < len(looked.arguments["bill"]) <= 64_000
+    assert looked.arguments["bill"].startswith("777")
+    assert paid.arguments == large
+
+
+async def test_arguments_that_are_too_large_are_refused(gateway: Gateway, served: Engine, ann: Principal) -> None:
+    outcome = await gateway.call(ann, "look", {"bill": "7" * 1024 * 1024})
+
+    assert (outcome.status, outcome.code) == ("failed", "too_large")
+    assert "the limit is 1048576" in outcome.text
+    assert await recorded(served) == []
+
+
+async def test_the_records_of_a_tenant_leave_room_for_those_of_others(
+    served: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_records, "MOST_BYTES", 100_000)
+    await served.tenants.create("acme")
+    acme = served.tenant(await served.tenants.id_of("acme"))
+
+    def add(engine: Engine, input_params: Any) -> UUID:
+        id = uuid7()
+        record = call_records.CallRecord(id=id, tool="t", status="done", began=0, ended=0, input_params=input_params)
+        served.call_records.add(engine.database, record)
+        return id
+
+    for _ in range(10):
+        add(served, {"bill": "7" * 20_000})
+    theirs = add(acme, {"bill": "8"})
+
+    assert await served.call_records.dropped() == {await served.database.tenant(): 7}
+    assert len(await recorded(served)) == 3
+    assert (await acme.executions.get(theirs)).status == "done"
 
 
 async def test_text_that_postgresql_cannot_store_is_recorded(gateway: Gateway, served: Engine, ann: Principal) -> None:
