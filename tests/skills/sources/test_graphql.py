@@ -350,6 +350,42 @@ def test_rules_out_of_range_are_refused(rules: SelectionRules) -> None:
         check_rules(rules)
 
 
+def test_first_is_sent_only_where_it_is_the_size_of_a_page() -> None:
+    sdl = """
+    type Query { shop: Shop }
+    type Shop {
+      id: ID!
+      names(first: String, last: String): Name
+      letters(first: [Int!]): [Name!]!
+      some(first: Int): [Name!]!
+      orders(first: String): Orders
+      parcels: Orders
+      returns(first: Int!): Orders
+    }
+    type Name { text: String }
+    type Orders { nodes: [Name] pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! }
+    """
+    request = tool_of(sdl, "shop").tool.request
+    schema = read_sdl(sdl)
+
+    assert request is not None
+    assert request.graphql is not None
+    selection = request.graphql.selection
+    chosen = check_selection(
+        "{ orders { nodes { text } } returns { nodes { text } } }", "Shop", schema.outputs, deepest=8
+    )
+
+    assert graphql.validate(graphql.build_schema(sdl), graphql.parse(request.graphql.document)) == []
+    assert "names { text }" in selection
+    assert "letters { text }" in selection
+    assert "some(first: 5) { text }" in selection
+    assert "returns(first: 5)" in selection
+    assert "orders" not in selection, "nobody can say how many of them"
+    assert "parcels" not in selection
+    assert chosen == "{ orders { nodes { text } } returns(first: 5) { nodes { text } } }"
+
+
 def test_a_comment_that_never_ends_takes_no_memory_for_each_of_its_characters() -> None:
     text = '"""' + "a" * 1_000_000
     tracemalloc.start()

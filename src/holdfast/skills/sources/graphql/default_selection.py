@@ -1,7 +1,8 @@
 """Decides what a tool asks for if nobody says it: a selection that is bounded in depth, fields and characters.
 
 - Fields without arguments to give: scalars and enums first, then objects, level by level, then lists, then connections.
-- A connection is as deep as the object that has it: its items have its level. It gets `first`.
+- A connection is as deep as the object that has it: its items have its level. It gets `first`; one that takes no size
+  of a page is left out.
 - Of a union or an interface, `__typename` and the fields of each object that it can be, in equal shares.
 - Deprecated fields, and fields with required arguments, are left out.
 """
@@ -101,7 +102,7 @@ class _Builder:
             if type is None:
                 if not each.required:
                     self._add_leaf(node, name, each.type)
-            elif not _unmet(each):
+            elif not _unmet(each) and (type.items is None or each.takes_size):
                 self._queue(node, name, each, type)
         self._add_fragments(node)
 
@@ -144,7 +145,7 @@ class _Builder:
         head = self._head(node, name, "")
         if head is None:
             return
-        if "first" in each.arguments:
+        if each.takes_size:
             head += f"(first: {min(NESTED_ITEMS, self._rules.items)})"
         fields, characters = self._fields, self._characters
         if node.share == 0 or self._fields < 2 or not self._spend(len(head) + 6):
@@ -195,4 +196,4 @@ class _Builder:
 
 def _unmet(field: OutputField) -> list[str]:
     """Return the required arguments that nobody gives."""
-    return [name for name in field.required if name != "first" or field.arguments[name] != "Int!"]
+    return [name for name in field.required if name != "first" or not field.takes_size]
