@@ -12,6 +12,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.skills.request import Backend
 from holdfast.skills.sources.graphql import import_graphql, importer, is_sdl
 from holdfast.skills.sources.graphql.chosen_selection import check_selection
+from holdfast.skills.sources.graphql.default_selection import DefaultSelections
 from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
 from holdfast.skills.sources.graphql.sdl import read_sdl
 from holdfast.skills.sources.importers import import_tools
@@ -384,6 +385,41 @@ def test_first_is_sent_only_where_it_is_the_size_of_a_page() -> None:
     assert "orders" not in selection, "nobody can say how many of them"
     assert "parcels" not in selection
     assert chosen == "{ orders { nodes { text } } returns(first: 5) { nodes { text } } }"
+
+
+def test_only_the_items_of_a_connection_are_as_deep_as_it() -> None:
+    sdl = """
+    type Query { thing: Thing things(first: Int): Things }
+    type Thing { id: ID! cursor: String node: Thing }
+    type Things { edges: [Edge] pageInfo: PageInfo! }
+    type Edge { cursor: String node: Thing edge: Edge }
+    type PageInfo { more: Boolean! }
+    """
+
+    found = [tool_of(sdl, name, fields=1000, characters=50_000, depth=2).tool.request for name in ("thing", "things")]
+    selections = [request.graphql.selection for request in found if request is not None and request.graphql is not None]
+
+    assert selections == [
+        "{ id cursor node { id cursor } }",
+        "{ pageInfo { more } edges { cursor node { id cursor node { id cursor } } edge { cursor } } }",
+    ]
+
+
+def test_an_operation_whose_types_are_nested_too_deeply_fails_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = DefaultSelections.of
+
+    def deep(self: DefaultSelections, type: str) -> Any:
+        if type == "Deep":
+            raise RecursionError
+        return real(self, type)
+
+    monkeypatch.setattr(DefaultSelections, "of", deep)
+    found = imported("type Query { deep: Deep flat: Flat } type Deep { id: ID } type Flat { id: ID }")
+
+    assert [each.tool.name for each in found.tools] == ["flat"]
+    assert [(each.operation, each.reason) for each in found.skipped] == [
+        ("query deep", "its types are nested too deeply")
+    ]
 
 
 def test_a_comment_that_never_ends_takes_no_memory_for_each_of_its_characters() -> None:

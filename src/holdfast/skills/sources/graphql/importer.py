@@ -72,6 +72,8 @@ def import_graphql(
             tools.append(importer.tool(operation, names[operation.key]))
         except UnusablePart as error:
             skipped.append(Skipped(operation.key, error.path, error.reason))
+        except RecursionError:  # one operation must not fail the others
+            skipped.append(Skipped(operation.key, operation.key, "its types are nested too deeply"))
     for name in schema.subscriptions:
         key = OperationKey("subscription", name, name, ("subscription",), None, None)
         is_chosen = chosen.refusal(key) is None and not choice.everything
