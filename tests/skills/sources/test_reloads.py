@@ -409,3 +409,45 @@ async def test_a_server_that_announces_changes_without_end_is_asked_for_once_a_s
     assert len(tasks) == 1
     assert len(asked) < 50
     assert asked[-1] > last, "what is announced during a rest is asked after it"
+
+
+async def test_slow_documents_of_some_tenants_do_not_delay_those_of_others(
+    engine: Engine, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, go, begun = True, asyncio.Event(), 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal begun
+        if slow and request.path == "/slow.json":
+            begun += 1
+            await go.wait()
+        return web.Response(body=document("/orders"))
+
+    for path in ("/slow.json", "/quick.json"):
+        service.will_answer(path, answer)
+    names = ("one", "two", "three")
+    for name in names:
+        await engine.tenants.create(name)
+    one, two, three = [engine.tenant(await engine.tenants.id_of(name)) for name in names]
+    given: dict[str, Any] = {"document": document("/orders"), "choice": EVERYTHING, "reload_seconds": 3600}
+    for tenant in (one, two):
+        for number in range(12):
+            await tenant.sources.add(f"shop-{number}", url=f"{service.url}/slow.json", **given)
+    await three.sources.add("shop", url=f"{service.url}/quick.json", **given)
+    before = (await three.sources.get("shop")).source.checked_at
+    assert before is not None
+    for tenant in (one, two):
+        for number in range(12):
+            await tenant.source_checks.ask(f"shop-{number}")
+    async with asyncio.timeout(PATIENCE):
+        while begun < 12:  # noqa: ASYNC110 - each of them waits
+            await asyncio.sleep(0.05)
+
+    await three.source_checks.ask("shop")
+    found = await until(three, lambda source: (source.checked_at or before) > before)
+    most = begun
+    slow = False
+    go.set()
+
+    assert found.error == ""
+    assert most < reloads.AT_ONCE
