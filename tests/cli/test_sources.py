@@ -276,6 +276,7 @@ def test_a_graphql_schema_is_imported_with_selections_of_its_own(served: Program
     assert "--operation" in empty.error["next"]
     assert len(added.json["added"]) == 1
     assert added.json["source"]["backend"]["base_url"] == service
+    assert added.json["source"]["location"] == "", "the server cannot read a file of this machine again"
     assert "selections  order" in shown.stdout
     assert changed.json["source"]["selection"]["depth"] == 1
     assert [each["what"] for each in changed.json["changed"]] == [["parameters (fields)"]]

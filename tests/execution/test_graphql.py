@@ -223,6 +223,50 @@ async def test_a_service_that_does_not_describe_itself_needs_its_schema(engine: 
     assert (report.source.kind, len(report.added)) == ("graphql", 7)
 
 
+async def test_a_schema_given_by_hand_is_not_replaced_by_what_the_service_says(engine: Engine, shop: Shop) -> None:
+    sdl = b"type Query { echo: String }"
+    given: dict[str, Any] = {"kind": "graphql", "choice": EVERYTHING, "reload_seconds": 1}
+    checks = "select seconds, due_at from source_check where host_id = $1"
+
+    added = await engine.sources.add("shop", document=sdl, url=shop.endpoint, base_url=shop.endpoint, **given)
+    at_once = await engine.database.one(checks)
+    await engine.source_checks.ask("shop")
+    asked_for = await engine.database.one(checks)
+    asked = await engine.sources.reload("shop")
+    after = await engine.database.one(checks)
+    again = await engine.sources.reload("shop", document=sdl)
+
+    assert [dict(row or {}) for row in (at_once, asked_for)] == [{"seconds": 0, "due_at": None}] * 2
+    assert (added.source.reload_seconds, asked.source.reload_seconds, again.source.reload_seconds) == (0, 1, 0)
+    assert len(asked.added) == 6
+    assert after is not None
+    assert after["seconds"] == 1
+    assert again.removed == asked.added
+
+
+@pytest.mark.req("SAFE-03")
+async def test_a_service_at_a_new_address_is_refused_before_it_gets_secrets(engine: Engine, shop: Shop) -> None:
+    await engine.secrets.set("shop-key", "s3cret-0123456789", by="ann")
+    headers = {"Authorization": "Bearer {{secret:shop-key}}"}
+    await engine.sources.add("shop", kind="graphql", url=shop.endpoint, choice=EVERYTHING, headers=headers)
+    other = Shop()
+
+    async with other.serving():
+        for change in (
+            engine.sources.reload("shop", url=other.endpoint),
+            engine.sources.reload("shop", url=other.endpoint, dry_run=True),
+            engine.sources.change("shop", version=1, url=other.endpoint),
+        ):
+            with pytest.raises(InvalidInput, match="a new address of its service"):
+                await change
+        asked = len(other.asked)
+        moved = await engine.sources.reload("shop", url=other.endpoint, accept_address=True)
+
+    assert asked == 0
+    assert moved.source.location == other.endpoint
+    assert other.asked[0].headers["Authorization"] == "Bearer s3cret-0123456789"
+
+
 async def test_a_reload_asks_the_service_again_and_finds_nothing_new(engine: Engine, shop: Shop) -> None:
     await engine.sources.add("shop", kind="graphql", url=shop.endpoint, choice=EVERYTHING)
 

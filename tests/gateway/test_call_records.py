@@ -13,6 +13,7 @@ from holdfast import App, Run
 from holdfast.access.principals import Principal
 from holdfast.core.config import Config
 from holdfast.core.errors import Unavailable
+from holdfast.core.ids import uuid7
 from holdfast.core.settings import ExecutionSettings
 from holdfast.engine import Engine, open_engine
 from holdfast.execution import call_records
@@ -188,6 +189,37 @@ async def test_a_caller_that_disconnects_leaves_a_cancelled_call(
     assert (row.status, row.error) == ("cancelled", "its caller disconnected; it may have taken effect")
 
 
+@pytest.mark.req("EXEC-05")
+async def test_a_call_whose_caller_disconnects_while_its_row_is_written_did_not_run(
+    gateway: Gateway, served: Engine, ann: Principal, till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., Any] = type(served.database).all
+    committed, answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(self: Any, statement: str, *args: Any) -> Any:
+        rows = await real(self, statement, *args)
+        if "before they begin" in statement:
+            committed.set()
+            await answer.wait()
+        return rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(served.database), "all", slow)
+        calling = asyncio.create_task(gateway.call(ann, "pay", {"bill": "7"}))
+        async with asyncio.timeout(PATIENCE):
+            await committed.wait()
+        calling.cancel()
+        await asyncio.wait([calling])
+        answer.set()
+        async with asyncio.timeout(PATIENCE):
+            while not served.call_records.has_values:  # noqa: ASYNC110 - the batch ends
+                await asyncio.sleep(0)
+
+    (row,) = await recorded(served)
+    assert till.begun.empty()
+    assert (row.status, row.error) == ("cancelled", "its caller disconnected before it began; it did not run")
+
+
 async def test_a_call_can_be_cancelled_from_another_process(
     gateway: Gateway, served: Engine, ann: Principal, till: Till, config: Config
 ) -> None:
@@ -262,6 +294,49 @@ async def test_a_row_has_the_beginning_of_a_large_result(gateway: Gateway, serve
     assert (row.result, row.has_output) == (row.text, False)
 
 
+async def test_a_row_has_the_beginning_of_large_arguments_unless_the_call_can_be_repeated_by_it(
+    gateway: Gateway, served: Engine, ann: Principal
+) -> None:
+    large = {"bill": "7" * 900_000}
+    await gateway.call(ann, "look", large)
+    await gateway.call(ann, "pay", large)
+
+    looked, paid = sorted(await recorded(served), key=lambda row: row.tool)
+    assert 1000 < len(looked.arguments["bill"]) <= 64_000
+    assert looked.arguments["bill"].startswith("777")
+    assert paid.arguments == large
+
+
+async def test_arguments_that_are_too_large_are_refused(gateway: Gateway, served: Engine, ann: Principal) -> None:
+    outcome = await gateway.call(ann, "look", {"bill": "7" * 1024 * 1024})
+
+    assert (outcome.status, outcome.code) == ("failed", "too_large")
+    assert "the limit is 1048576" in outcome.text
+    assert await recorded(served) == []
+
+
+async def test_the_records_of_a_tenant_leave_room_for_those_of_others(
+    served: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_records, "MOST_BYTES", 100_000)
+    await served.tenants.create("acme")
+    acme = served.tenant(await served.tenants.id_of("acme"))
+
+    def add(engine: Engine, input_params: Any) -> UUID:
+        id = uuid7()
+        record = call_records.CallRecord(id=id, tool="t", status="done", began=0, ended=0, input_params=input_params)
+        served.call_records.add(engine.database, record)
+        return id
+
+    for _ in range(10):
+        add(served, {"bill": "7" * 20_000})
+    theirs = add(acme, {"bill": "8"})
+
+    assert await served.call_records.dropped() == {await served.database.tenant(): 7}
+    assert len(await recorded(served)) == 3
+    assert (await acme.executions.get(theirs)).status == "done"
+
+
 async def test_text_that_postgresql_cannot_store_is_recorded(gateway: Gateway, served: Engine, ann: Principal) -> None:
     await gateway.call(ann, "look", {"bill": "a\0b\ud83d"})
 
@@ -286,7 +361,7 @@ async def test_a_call_that_cannot_be_recorded_first_is_not_made(
     async def away(*_: object) -> None:
         raise Unavailable("the database is away")
 
-    monkeypatch.setattr(served.recorder, "_begin", away)
+    monkeypatch.setattr(served.recorder, "_begin_call", away)
 
     with pytest.raises(Unavailable):
         await gateway.call(ann, "pay", {"bill": "7"})

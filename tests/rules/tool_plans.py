@@ -52,6 +52,10 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/sources/sql/claim_check.sql": Plan("source_check_pkey", (MINUTE, ID)),
     "skills/sources/sql/claim_checks.sql": Plan("source_check_due", (MINUTE, True, 10)),
     "skills/sources/sql/end_check.sql": Plan("source_check_pkey", (ID, NOON, 30.0, 0.5, {}, None, 0)),
+    "skills/sources/sql/empty_imports.sql": Plan("source_import_pkey", (ID, 100, 1)),
+    "skills/sources/sql/forget_source_changes.sql": Plan(
+        "registry_change_by_name", (ID, "source-7", "holdfast", MINUTE)
+    ),
     "skills/sources/sql/forget_imports.sql": Plan("source_import_pkey", (ID, 100, MINUTE)),
     "skills/sources/sql/imported_tools.sql": Plan("registry_change_", (7, 9)),
     "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
@@ -111,8 +115,8 @@ insert into source_check (host_id, source_id, due_at, file)
   select host_id, source_id, holdfast.now() + interval '1 h', case when right(name, 2) = '-7' then 'shop.yaml' end
   from tool_source;
 insert into source_import
-  (host_id, source_id, revision, since, label, added, changed, removed, deactivated, update_user)
-  select host_id, source_id, n, n - 1, '1', 1, 0, 0, 0, '' from tool_source, generate_series(1, 20) n;
+  (host_id, source_id, revision, since, label, added, changed, removed, deactivated, bytes, update_user)
+  select host_id, source_id, n, n - 1, '1', 1, 0, 0, 0, 100, '' from tool_source, generate_series(1, 20) n;
 insert into skill_t (host_id, name, description, content_markdown, terms, embedded, active)
   select id, 'skill ' || n, 'about it', 'do it', case when n > 1 then '{1,2}'::bigint[] end,
     case when n > 3 then 'm' end, n % 10 > 0

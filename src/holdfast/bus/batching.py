@@ -38,11 +38,15 @@ class Batcher(Generic[Item, Answer]):
 
     async def __call__(self, item: Item) -> Answer:
         """Return the answer when the item's batch is done. A queued item whose caller is cancelled is skipped."""
+        return await self.submit(item)
+
+    def submit(self, item: Item) -> "asyncio.Future[Answer]":
+        """Queue an item, and return the future of its answer. If that is cancelled first, the item is skipped."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
-        return await answer
+        return answer
 
     async def _run(self) -> None:
         try:

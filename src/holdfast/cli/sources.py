@@ -181,13 +181,15 @@ async def add(
     if (rules := _selection({}, selection, depth)) is not None:
         wanted["selection"] = rules
     document = None
+    # A file of this machine has no URL: the server cannot read it again.
+    url = _url(location) if location is not None and kind != "mcp" else service
     if location is not None and not location.startswith(FILE):
         with invocation.output.progress() as progress:
             document = read_document(location, progress)
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
             progress("asking the service" if document is None else f"importing {len(document):,} characters")
-            report = await api.call("add_source", **wanted, document=document, url=_url(location) or service)
+            report = await api.call("add_source", **wanted, document=document, url=url)
     _report_import(invocation, report)
 
 

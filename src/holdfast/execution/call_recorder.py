@@ -32,6 +32,7 @@ GRANTED = timedelta(seconds=10 + MARGIN + GRACE)  # from a call's time limit to 
 MAX_OUTPUT_BYTES = 64_000  # of an output in its row; the caller gets more
 BEGUN_TOGETHER = 200  # calls that are recorded before they begin, per commit
 DISCONNECTED = "its caller disconnected; it may have taken effect"
+NOT_BEGUN = "its caller disconnected before it began; it did not run"
 
 sql = statements(__name__)
 
@@ -105,7 +106,7 @@ class CallRecorder:
 
     async def _begin_and_make(self, call: RecordedCall) -> Outcome:
         """Make a call that has a row before it begins, so that nobody repeats it unasked after a crash."""
-        leased_until = await self._begin(_begin_of(call))
+        leased_until = await self._begin_call(call)
         try:
             work = await self._running.make(call.id, self._run(call))
         except asyncio.CancelledError:
@@ -122,6 +123,21 @@ class CallRecorder:
         if error is not None:
             raise error
         return outcome
+
+    async def _begin_call(self, call: RecordedCall) -> datetime:
+        """Write the row of a call, and return the end of its lease."""
+        begun = self._begin.submit(_begin_of(call))
+        try:
+            return await asyncio.shield(begun)
+        except asyncio.CancelledError:
+            # Its row may be on its way into the database. Without an end, it would become `unknown`.
+            begun.add_done_callback(lambda _: self._end_unmade(call, begun))
+            raise
+
+    def _end_unmade(self, call: RecordedCall, begun: "asyncio.Future[datetime]") -> None:
+        """Record the end of a call whose caller disconnected before it began."""
+        if not begun.cancelled() and begun.exception() is None:
+            self._records.add(self._database, _ended(call, None, begun.result(), NOT_BEGUN))
 
     async def _run(self, call: RecordedCall) -> Outcome:
         return await self._executor.run(
@@ -156,8 +172,10 @@ def _begin_of(call: RecordedCall) -> BegunCall:
     )
 
 
-def _ended(call: RecordedCall, outcome: Outcome | None, leased_until: datetime | None) -> CallRecord:
-    """Return the record of a call that has ended; without an outcome, because its caller disconnected.
+def _ended(
+    call: RecordedCall, outcome: Outcome | None, leased_until: datetime | None, error: str = DISCONNECTED
+) -> CallRecord:
+    """Return the record of a call that has ended; without an outcome, with the `error` that its caller disconnected.
 
     What the engine's own tools take and give is left out: memories, notes and messages. A record would outlive them.
     """
@@ -175,7 +193,7 @@ def _ended(call: RecordedCall, outcome: Outcome | None, leased_until: datetime |
         user_name=run.user,
         agent=run.agent,
         output_result=None if tool.id is None or outcome is None else _stored_output(outcome),
-        error=DISCONNECTED if outcome is None else outcome.error,
+        error=error if outcome is None else outcome.error,
         latency_ms=None if outcome is None else outcome.latency_ms,
         leased_until=leased_until,
     )

@@ -20,7 +20,9 @@ import msgspec
 from holdfast.core.background import DelayedWriter
 from holdfast.core.errors import HoldfastError, Overloaded, Unavailable
 from holdfast.core.ids import TenantId
+from holdfast.core.shares import room
 from holdfast.core.text import dumps
+from holdfast.execution.trimming import trimmed
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
@@ -29,6 +31,8 @@ TOGETHER = 500  # records per statement
 TOGETHER_BYTES = 4_000_000  # and bytes, unless a single one has more
 MOST = 20_000  # records of a tenant that wait; the newest beyond that are dropped
 MOST_BYTES = 64_000_000  # of all records that wait
+TENANT_SHARE = 0.5  # of these bytes: a tenant can have at most as many as are free
+MAX_INPUT_BYTES = 64_000  # of the arguments in a record that is written behind the answer
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -61,6 +65,7 @@ class TenantRecords:
 
     whole: list[str] = field(default_factory=list[str])
     ends: list[str] = field(default_factory=list[str])
+    bytes: int = 0
 
 
 class CallRecords(DelayedWriter):
@@ -77,11 +82,11 @@ class CallRecords(DelayedWriter):
     def add(self, database: Database, record: CallRecord) -> None:
         """Add the record of a call that has ended; it is written soon."""
         waiting = self._waiting[database]
-        if record.leased_until is None and (len(waiting.whole) >= MOST or self._bytes >= MOST_BYTES):
+        if record.leased_until is None and (len(waiting.whole) >= MOST or not self._has_room(waiting)):
             self._drop(database, 1, "too many records wait to be written")
             return
         encoded = _encoded(record)
-        self._bytes += len(encoded)
+        self._count(waiting, len(encoded))
         (waiting.whole if record.leased_until is None else waiting.ends).append(encoded)
         self.write_later()
 
@@ -103,8 +108,8 @@ class CallRecords(DelayedWriter):
             for database in tuple(self._waiting):
                 waiting = self._waiting[database]
                 try:
-                    await self._write_all(database, waiting.ends, "end_calls")
-                    await self._write_all(database, waiting.whole, "record_calls")
+                    await self._write_all(database, waiting, waiting.ends, "end_calls")
+                    await self._write_all(database, waiting, waiting.whole, "record_calls")
                 except HoldfastError as error:
                     self._warn(f"could not record calls; retrying: {error}")
                     continue
@@ -120,7 +125,14 @@ class CallRecords(DelayedWriter):
             self._drop(database, len(waiting.whole) + len(waiting.ends), "the database does not answer")
         self._waiting.clear()
 
-    async def _write_all(self, database: Database, encoded: list[str], statement: str) -> None:
+    def _has_room(self, waiting: TenantRecords) -> bool:
+        return room(TENANT_SHARE, MOST_BYTES - self._bytes, waiting.bytes) > 0
+
+    def _count(self, waiting: TenantRecords, size: int) -> None:
+        waiting.bytes += size
+        self._bytes += size
+
+    async def _write_all(self, database: Database, waiting: TenantRecords, encoded: list[str], statement: str) -> None:
         """Write records and remove them. A batch that the database refuses is written one by one."""
         while encoded:
             batch = _first_of(encoded)
@@ -132,7 +144,7 @@ class CallRecords(DelayedWriter):
                 for each in batch:
                     await self._send_alone(database, each, statement)
             del encoded[: len(batch)]  # records that were added meanwhile are at the end
-            self._bytes -= sum(map(len, batch))
+            self._count(waiting, -sum(map(len, batch)))
 
     async def _send(self, database: Database, batch: Sequence[str], statement: str) -> None:
         await database.run(sql(statement), f"[{','.join(batch)}]", monotonic())
@@ -163,9 +175,13 @@ def _first_of(encoded: Sequence[str]) -> Sequence[str]:
 
 
 def _encoded(record: CallRecord) -> str:
-    """Return a record as JSON. Values that cannot be stored are left out."""
+    """Return a record as JSON. Large arguments are shortened, and values that cannot be stored are left out."""
     try:
-        return dumps(record)
+        encoded = dumps(record)
+        if len(encoded) <= MAX_INPUT_BYTES:
+            return encoded
+        short = trimmed(record.input_params, MAX_INPUT_BYTES)
+        return encoded if short is record.input_params else dumps(msgspec.structs.replace(record, input_params=short))
     except HoldfastError as error:
         note = {"text": f"the arguments and the result cannot be stored: {error}"}
         return dumps(msgspec.structs.replace(record, input_params=None, output_result=note))

@@ -3,18 +3,19 @@
 import asyncio
 from typing import Any, cast
 
-from holdfast.core.errors import InvalidInput, TooLarge
+from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.documents import TIMEOUT, Documents
 from holdfast.execution.mcp.discovery import describe
 from holdfast.execution.mcp.runner import McpBackends
-from holdfast.execution.rest.runner import HttpRunner
+from holdfast.execution.rest.runner import HttpRunner, redact_error
 from holdfast.execution.source_files import SourceFiles
+from holdfast.mcp.protocol import McpError
 from holdfast.skills.request import Backend, GraphqlOperation, RequestTemplate, RpcMethod
 from holdfast.skills.run import Run
 from holdfast.skills.sources.graphql.introspection import introspection_query
 from holdfast.skills.sources.openrpc import DISCOVER
-from holdfast.skills.sources.settings import file_of
+from holdfast.skills.sources.settings import asks_service, file_of
 from holdfast.skills.sources.source import FetchedDocument, SourceKind, Validators
 from holdfast.skills.tool import Tool
 
@@ -40,16 +41,12 @@ class SourceDocuments:
     async def fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
         """Return the document of a back end. Raise TooLarge if it has more than `limit` bytes."""
         if kind == "mcp":
-            upstream, _ = await self._mcp.upstream(backend)
-            async with asyncio.timeout(TIMEOUT):
-                return await describe(self._mcp.servers, upstream, limit=limit)
+            return await self._describe(backend, limit)
         if file := file_of(location):
             return await self._files.read(file, limit)
-        is_service = (backend.base_url or location).rstrip("/") == location.rstrip("/")
-        if kind == "jsonrpc" and is_service:
-            return await self._discover(location, backend, limit)
-        if kind == "graphql" and is_service:
-            return await self._introspect(location, backend, limit)
+        if asks_service(kind, location, backend):
+            ask = self._discover if kind == "jsonrpc" else self._introspect
+            return await ask(location, backend, limit)
         return await self._documents.fetch(location, limit)
 
     async def fetch_if_changed(
@@ -59,6 +56,24 @@ class SourceDocuments:
         if kind != "openapi" or file_of(location):
             return FetchedDocument(await self.fetch(kind, location, backend, limit))
         return await self._documents.fetch_if_changed(location, limit, known)
+
+    async def _describe(self, backend: Backend, limit: int) -> bytes:
+        """Ask an MCP server what it has."""
+        upstream, redaction = await self._mcp.upstream(backend)
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                return await describe(self._mcp.servers, upstream, limit=limit)
+        except McpError as error:
+            raise Unavailable(
+                f"{upstream.name} does not list what it has",
+                why=redaction.redact(f"{error.message} (code {error.code})"),
+                next="Try again later, or look into the logs of that server.",
+            ) from None
+        except TimeoutError:
+            next = "Try again later."
+            raise TimedOut(f"{upstream.name} did not respond within {TIMEOUT:g} seconds", next=next) from None
+        except HoldfastError as error:
+            raise redact_error(error, redaction) from None
 
     async def _introspect(self, endpoint: str, backend: Backend, limit: int) -> bytes:
         """Ask a GraphQL service for its schema."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
-from holdfast.core.text import dumps, loads, parse
+from holdfast.core.text import dumps, loads, parse, render
 from holdfast.skills.argument_errors import find_errors, shorten
 from holdfast.skills.function_tools import conversion_error
 from holdfast.skills.overlays import Overlay
@@ -61,9 +61,7 @@ def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict
     """
     try:
         text = dumps({"tool_calls": [{"arguments": arguments}]})  # as they are stored
-        size = len(text.encode())
-        if size > MAX_ARGUMENTS_BYTES:
-            raise TooLarge("they are too large", why=f"they have {size} bytes; the limit is {MAX_ARGUMENTS_BYTES}")
+        _check_size(len(text.encode()))
         given = loads(text)["tool_calls"][0]["arguments"]
     except HoldfastError as error:
         return _refuse_unreadable(tool, error)
@@ -71,7 +69,10 @@ def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict
 
 
 def check_parsed(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | ArgumentRefusal:
-    """Do the same as `check`, for arguments that were just parsed from JSON and are not used elsewhere."""
+    """Do the same as `check`, for arguments that were just parsed from JSON and are not used elsewhere.
+
+    The caller limits their size.
+    """
     if not isinstance(given, dict):
         return _refusal(tool, f"its arguments are {_kind(given)}, not an object", "Write one JSON object.")
     try:
@@ -99,6 +100,20 @@ def check_parsed(tool: Tool, given: object, overlay: Overlay | None = None) -> d
     except msgspec.ValidationError as error:
         return _refuse_unconverted(tool, error)
     return arguments
+
+
+def refuse_large(tool: Tool, given: object) -> ArgumentRefusal | None:
+    """Refuse arguments that were parsed from JSON if they are too large."""
+    try:
+        _check_size(len(render(given)))
+    except TooLarge as error:
+        return _refuse_unreadable(tool, error)
+    return None
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_ARGUMENTS_BYTES:
+        raise TooLarge("they are too large", why=f"they have {size} bytes; the limit is {MAX_ARGUMENTS_BYTES}")
 
 
 def _refuse_errors(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> ArgumentRefusal:

@@ -2,19 +2,21 @@
 
 import json
 import time
+import tracemalloc
 from typing import Any
 
 import graphql
 import pytest
 
-from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.skills.request import Backend
-from holdfast.skills.sources.graphql import import_graphql, is_sdl
+from holdfast.skills.sources.graphql import import_graphql, importer, is_sdl
 from holdfast.skills.sources.graphql.chosen_selection import check_selection
+from holdfast.skills.sources.graphql.default_selection import DefaultSelections
 from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
 from holdfast.skills.sources.graphql.sdl import read_sdl
 from holdfast.skills.sources.importers import import_tools
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool
+from holdfast.skills.sources.source import MAX_OPERATIONS, Choice, ImportedDocument, ImportedTool
 from tests.execution.graphql_shop import SDL
 
 pytestmark = pytest.mark.req("MCP-04")
@@ -347,3 +349,96 @@ def test_a_selection_is_printed_anew(fields: str, text: str) -> None:
 def test_rules_out_of_range_are_refused(rules: SelectionRules) -> None:
     with pytest.raises(HoldfastError, match="cannot be stored"):
         check_rules(rules)
+
+
+def test_first_is_sent_only_where_it_is_the_size_of_a_page() -> None:
+    sdl = """
+    type Query { shop: Shop }
+    type Shop {
+      id: ID!
+      names(first: String, last: String): Name
+      letters(first: [Int!]): [Name!]!
+      some(first: Int): [Name!]!
+      orders(first: String): Orders
+      parcels: Orders
+      returns(first: Int!): Orders
+    }
+    type Name { text: String }
+    type Orders { nodes: [Name] pageInfo: PageInfo! }
+    type PageInfo { hasNextPage: Boolean! }
+    """
+    request = tool_of(sdl, "shop").tool.request
+    schema = read_sdl(sdl)
+
+    assert request is not None
+    assert request.graphql is not None
+    selection = request.graphql.selection
+    chosen = check_selection(
+        "{ orders { nodes { text } } returns { nodes { text } } }", "Shop", schema.outputs, deepest=8
+    )
+
+    assert graphql.validate(graphql.build_schema(sdl), graphql.parse(request.graphql.document)) == []
+    assert "names { text }" in selection
+    assert "letters { text }" in selection
+    assert "some(first: 5) { text }" in selection
+    assert "returns(first: 5)" in selection
+    assert "orders" not in selection, "nobody can say how many of them"
+    assert "parcels" not in selection
+    assert chosen == "{ orders { nodes { text } } returns(first: 5) { nodes { text } } }"
+
+
+def test_only_the_items_of_a_connection_are_as_deep_as_it() -> None:
+    sdl = """
+    type Query { thing: Thing things(first: Int): Things }
+    type Thing { id: ID! cursor: String node: Thing }
+    type Things { edges: [Edge] pageInfo: PageInfo! }
+    type Edge { cursor: String node: Thing edge: Edge }
+    type PageInfo { more: Boolean! }
+    """
+
+    found = [tool_of(sdl, name, fields=1000, characters=50_000, depth=2).tool.request for name in ("thing", "things")]
+    selections = [request.graphql.selection for request in found if request is not None and request.graphql is not None]
+
+    assert selections == [
+        "{ id cursor node { id cursor } }",
+        "{ pageInfo { more } edges { cursor node { id cursor node { id cursor } } edge { cursor } } }",
+    ]
+
+
+def test_an_operation_whose_types_are_nested_too_deeply_fails_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = DefaultSelections.of
+
+    def deep(self: DefaultSelections, type: str) -> Any:
+        if type == "Deep":
+            raise RecursionError
+        return real(self, type)
+
+    monkeypatch.setattr(DefaultSelections, "of", deep)
+    found = imported("type Query { deep: Deep flat: Flat } type Deep { id: ID } type Flat { id: ID }")
+
+    assert [each.tool.name for each in found.tools] == ["flat"]
+    assert [(each.operation, each.reason) for each in found.skipped] == [
+        ("query deep", "its types are nested too deeply")
+    ]
+
+
+def test_a_comment_that_never_ends_takes_no_memory_for_each_of_its_characters() -> None:
+    text = '"""' + "a" * 1_000_000
+    tracemalloc.start()
+
+    found = is_sdl(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert not found
+    assert peak < 1_000_000
+
+
+def test_a_schema_with_too_many_operations_is_refused_before_they_are_converted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importer, "_OperationImporter", None)
+    fields = " ".join(f"f{number}: Int" for number in range(MAX_OPERATIONS + 1))
+
+    with pytest.raises(TooLarge, match="50001 operations"):
+        import_graphql(f"type Query {{ {fields} }}", EVERYTHING, "https://shop.example/graphql")

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from aiohttp import web
 from holdfast.core.config import Config
 from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
+from holdfast.skills.sources import reloads
+from holdfast.skills.sources.checks import SourceChecks
+from holdfast.skills.sources.reloads import SourceReloads
 from holdfast.skills.sources.reports import SourceEntry
 from holdfast.skills.sources.source import Choice
 from tests.execution.backend import Service
@@ -243,13 +247,58 @@ async def test_the_newest_imports_are_kept(
     assert (len(young), len(kept), len(history)) == (4, 2, 2)
 
 
+async def test_imports_that_nobody_needs_within_the_hour_are_names_without_definitions(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.skills.sources.imports.KEPT", 3)
+    await engine.sources.add("shop", document=document("/orders"), choice=EVERYTHING)
+    for number in range(4):
+        await engine.sources.reload("shop", document=document("/orders", summary=f"Version {number}"))
+    by_number = [change.after is not None for change in await engine.history.of("tool", "get_orders")]
+    monkeypatch.setattr("holdfast.skills.sources.imports.KEPT_BYTES", 1)
+    await engine.sources.reload("shop", document=document("/orders", summary="Last"))
+
+    history = await engine.history.of("tool", "get_orders")
+    last, before, *_ = await engine.sources.imports.list("shop")
+    former = await engine.sources.imports.get("shop", before.revision)
+    newest = await engine.sources.imports.get("shop", last.revision)
+
+    assert by_number == [True, True, True, False, False]
+    assert [change.after is not None for change in history] == [True, False, False, False, False, False]
+    assert [(tool.name, tool.change, tool.after) for tool in former.tools] == [("get_orders", "changed", None)]
+    assert [tool.what for tool in newest.tools] == [("description",)]
+
+
+async def test_automatic_reloads_that_change_no_tools_leave_no_lasting_history(
+    engine: Engine, published: Published, clocked: Callable[[int], Any]
+) -> None:
+    published.publish(document("/orders"))
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=3600, by="ann")
+    for number in range(2, 5):
+        published.publish(document("/orders").replace(b'"version": "1"', f'"version": "{number}"'.encode()))
+        await engine.source_checks.ask("shop")
+        await until(engine, lambda source, number=number: source.label == str(number))
+    before = await engine.history.of("source", "shop")
+
+    await clocked(2)
+    published.publish(document("/orders").replace(b'"version": "1"', b'"version": "5"'))
+    await engine.source_checks.ask("shop")
+    await until(engine, lambda source: source.label == "5")
+    after = await engine.history.of("source", "shop")
+
+    assert [change.by for change in before] == ["holdfast", "holdfast", "holdfast", "ann"]
+    assert [change.by for change in after] == ["holdfast", "ann"]
+    assert all(change.after and not {"offers", "report"} & change.after.keys() for change in after)
+
+
 @pytest.fixture
 def clocked(engine: Engine) -> Callable[[int], Any]:
-    """Moves what was imported some hours back."""
+    """Moves what was imported and changed some hours back."""
 
     async def move(hours: int) -> None:
         async with engine.postgres.owner() as owner:
-            await owner.script(f"update source_import set at = at - interval '{hours} hours'")
+            for table in ("source_import", "registry_change"):
+                await owner.script(f"update {table} set at = at - interval '{hours} hours'")
 
     return move
 
@@ -329,3 +378,76 @@ async def test_what_is_asked_during_a_check_is_checked_again(engine: Engine, ser
     go.set()
 
     await until(engine, lambda source: source.tools == 2)
+
+
+async def test_a_server_that_announces_changes_without_end_is_asked_for_once_a_second(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    async def ask(_: SourceChecks, name: str) -> None:
+        asked.append(monotonic())
+
+    monkeypatch.setattr(SourceChecks, "ask", ask)
+    monkeypatch.setattr(reloads, "SETTLE", 0.2)
+    tenant = str(await engine.database.tenant())
+
+    job = SourceReloads(engine.postgres, lambda _: engine.source_checks)
+
+    def asking() -> list[asyncio.Task[Any]]:
+        return [task for task in asyncio.all_tasks() if task.get_name() == f"holdfast {reloads.NAME} shop"]
+
+    for _ in range(50):
+        for _ in range(100):
+            job.ask(tenant, "shop")
+        await asyncio.sleep(0.01)  # in all, more than two of its rests
+    tasks = asking()
+    last = monotonic()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*tasks)
+
+    assert len(tasks) == 1
+    assert len(asked) < 50
+    assert asked[-1] > last, "what is announced during a rest is asked after it"
+
+
+async def test_slow_documents_of_some_tenants_do_not_delay_those_of_others(
+    engine: Engine, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, go, begun = True, asyncio.Event(), 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal begun
+        if slow and request.path == "/slow.json":
+            begun += 1
+            await go.wait()
+        return web.Response(body=document("/orders"))
+
+    for path in ("/slow.json", "/quick.json"):
+        service.will_answer(path, answer)
+    names = ("one", "two", "three")
+    for name in names:
+        await engine.tenants.create(name)
+    one, two, three = [engine.tenant(await engine.tenants.id_of(name)) for name in names]
+    given: dict[str, Any] = {"document": document("/orders"), "choice": EVERYTHING, "reload_seconds": 3600}
+    for tenant in (one, two):
+        for number in range(12):
+            await tenant.sources.add(f"shop-{number}", url=f"{service.url}/slow.json", **given)
+    await three.sources.add("shop", url=f"{service.url}/quick.json", **given)
+    before = (await three.sources.get("shop")).source.checked_at
+    assert before is not None
+    for tenant in (one, two):
+        for number in range(12):
+            await tenant.source_checks.ask(f"shop-{number}")
+    async with asyncio.timeout(PATIENCE):
+        while begun < 12:  # noqa: ASYNC110 - each of them waits
+            await asyncio.sleep(0.05)
+
+    await three.source_checks.ask("shop")
+    found = await until(three, lambda source: (source.checked_at or before) > before)
+    most = begun
+    slow = False
+    go.set()
+
+    assert found.error == ""
+    assert most < reloads.AT_ONCE

@@ -16,8 +16,8 @@ from holdfast.execution.secrets import Secrets
 from holdfast.skills.history import ChangeHistory
 from holdfast.skills.request import Backend
 from holdfast.skills.skills import Skills
-from holdfast.skills.sources.source import Choice, SourceKind
-from holdfast.skills.sources.sources import LARGE_DOCUMENT_BYTES, MAX_DOCUMENT_BYTES, MAX_OPERATIONS, Fetch, Sources
+from holdfast.skills.sources.source import MAX_OPERATIONS, Choice, SourceKind
+from holdfast.skills.sources.sources import LARGE_DOCUMENT_BYTES, MAX_DOCUMENT_BYTES, Fetch, Sources
 from holdfast.skills.tools import Tools
 from tests.execution.backend import Service
 

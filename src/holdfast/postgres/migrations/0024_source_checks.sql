@@ -28,6 +28,7 @@ select o.host_id, o.source_id, case when o.kind <> 'mcp' and o.location = '' the
 from tool_source o;
 
 -- The imports of a source that changed its tools. The changes of the registry after `since` up to `revision` are those of the import.
+-- `bytes`: of the former and new definitions of its tools in the history; 0 if they were removed from it.
 create table source_import (
   host_id uuid not null,
   source_id uuid not null,
@@ -38,6 +39,7 @@ create table source_import (
   changed int not null,
   removed int not null,
   deactivated int not null,
+  bytes bigint not null,
   update_user text not null,
   at timestamptz not null default holdfast.now(),
   primary key (host_id, source_id, revision),

@@ -112,12 +112,13 @@ OF_SERVER: dict[str, Any] = {"kind": {"enum": [None, "mcp"]}, "document": {"type
 class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A source to add: a `document` as text, in JSON, YAML or GraphQL SDL, or a `url` to fetch it from.
 
-    With both, `url` says where the document comes from. `auth` names the secret of each security scheme. `kind`: what
-    the document describes; by default, the document says so. With the kind `jsonrpc` and without a document, the
-    service at `url` is asked for it (`rpc.discover`); with the kind `graphql`, for its schema (introspection). With the
-    kind `mcp`, the MCP server at `url` is asked for its tools, prompts and resources, or the program that `mcp` names.
-    `file:NAME` as `url` is a file in the folder of the setting `sources.folder`. `reload_seconds`: between two checks
-    of the document; by default as the setting `sources.check_seconds` says; 0: it is never reloaded automatically.
+    With both, `url` says where the document comes from; if that is the JSON-RPC or GraphQL service itself, the document
+    is never reloaded automatically. `auth` names the secret of each security scheme. `kind`: what the document
+    describes; by default, the document says so. With the kind `jsonrpc` and without a document, the service at `url` is
+    asked for it (`rpc.discover`); with the kind `graphql`, for its schema (introspection). With the kind `mcp`, the MCP
+    server at `url` is asked for its tools, prompts and resources, or the program that `mcp` names. `file:NAME` as `url`
+    is a file in the folder of the setting `sources.folder`. `reload_seconds`: between two checks of the document; by
+    default as the setting `sources.check_seconds` says; 0: it is never reloaded automatically.
     """
 
     name: SourceName

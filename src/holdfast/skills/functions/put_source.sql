@@ -9,6 +9,7 @@ create or replace function holdfast.put_source(
 #variable_conflict use_column
 declare
   aside constant text[] := '{document_hash,imported_at,aggregate_version,update_ts,update_user}';
+  unnoted constant text[] := '{report,offers}';  -- large, and servers change them often
   was public.tool_source;
   item public.tool_source;
 begin
@@ -53,8 +54,8 @@ begin
   source := item.source_id;
   put_source.version := item.aggregate_version;
   perform holdfast.note_changes(
-    tenant, array['source'], array[called], array[case when not is_new then to_jsonb(was) - 'report' end],
-    array[to_jsonb(item) - 'report'], person);
+    tenant, array['source'], array[called], array[case when not is_new then to_jsonb(was) - unnoted end],
+    array[to_jsonb(item) - unnoted], person);
 end $$;
 revoke execute on function holdfast.put_source from public;
 grant execute on function holdfast.put_source to holdfast_app;

@@ -32,7 +32,7 @@ begin
   if ids <> '{}' then
     perform holdfast.delete_tools(tenant, ids, person);
   end if;
-  perform holdfast.note_changes(tenant, array['source'], array[called], array[to_jsonb(was) - 'report'], array[null::jsonb], person);
+  perform holdfast.note_changes(tenant, array['source'], array[called], array[to_jsonb(was) - '{report,offers}'::text[]], array[null::jsonb], person);
   delete from public.tool_source o where o.host_id = tenant and o.source_id = was.source_id;
 end $$;
 revoke execute on function holdfast.remove_source from public;

@@ -18,7 +18,7 @@ from holdfast.skills.sources.settings import settings_of
 from holdfast.skills.sources.source import FetchedDocument, SourceKind, Validators
 from holdfast.skills.sources.sources import MAX_DOCUMENT_BYTES, Sources
 
-LEASE = timedelta(minutes=3)  # of a check: longer than a fetch and an import take
+LEASE = timedelta(minutes=5)  # of a check: longer than a fetch (60 s) and an import (210 s) can take
 REST = 0.5  # seconds between the end of a check and the next one, however often somebody asks
 AGAIN = 1.0  # seconds after which a check that met another change is repeated
 MAX_ERROR = 1000  # characters
@@ -73,7 +73,7 @@ class SourceChecks:
                 if digest != claim["document_hash"]:
                     version = claim["aggregate_version"]
                     report = await self._sources.reload(
-                        name, document=fetched.document, version=version, keeps_tools=True, by=AUTHOR
+                        name, document=fetched.document, version=version, is_check=True, by=AUTHOR
                     )
                     written = report.written
         except Conflict:  # somebody changed the source meanwhile

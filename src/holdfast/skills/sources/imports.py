@@ -1,4 +1,7 @@
-"""The imports of a source: what each of them changed in its tools. The newest are kept."""
+"""The imports of a source: what each of them changed in its tools. The newest are kept.
+
+A server decides how often its document changes, and how large it is. So the history of each source is limited.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -13,7 +16,8 @@ from holdfast.skills.sources.reports import ChangedTool, ImportDetails, SourceIm
 from holdfast.skills.tools import Diff, author_of, check_limit
 
 KEPT = 100  # imports of a source, and with them the former definitions of its tools
-KEPT_FOR = timedelta(hours=1)  # for which more are kept: nodes that were idle read what has changed meanwhile
+KEPT_BYTES = 100_000_000  # of the former and new definitions in them
+KEPT_FOR = timedelta(hours=1)  # for which names of tools are kept: nodes that were idle read what has changed meanwhile
 LAST_REVISION = 2**63 - 1
 
 # Words for the columns of a tool that a document changes. Other columns keep their names.
@@ -56,7 +60,7 @@ class SourceImports:
         row = await self._database.one(sql("source_import"), store(name), revision)
         if row is None:
             which = "no import that changed tools" if revision is None else f"no import {revision}"
-            next = f"`holdfast sources history {name}` lists them; the last {KEPT} are kept."
+            next = f"`holdfast sources history {name}` lists them; at most the last {KEPT} are kept."
             raise NotFound(f"there is {which} of the source {name!r:.200}", next=next)
         what = await _changes_between(self._database, row["since"], row["revision"])
         changes = await self._database.all(sql("imported_tools"), row["since"], row["revision"])
@@ -70,7 +74,12 @@ class SourceImports:
         counts = [len(each) for each in (diff.added, diff.changed, diff.removed, diff.deactivated)]
         await tx.run(sql("record_import"), source, since, store(label), *counts, author_of(by))
         await tx.run(sql("forget_imports"), source, KEPT, KEPT_FOR)
+        await tx.run(sql("empty_imports"), source, KEPT, KEPT_BYTES)
         return tuple(ChangedTool(name, what.get(name, ())) for name in diff.changed)
+
+    async def forget_changes(self, tx: Transaction, source: UUID, name: str, *, by: str) -> None:
+        """Forget earlier changes by automatic reloads that changed no tools, such as of the resources of a server."""
+        await tx.run(sql("forget_source_changes"), source, store(name), author_of(by), KEPT_FOR)
 
 
 async def _changes_between(run: Statements, since: int, until: int) -> Mapping[str, tuple[str, ...]]:
@@ -87,7 +96,7 @@ def _import(row: Row) -> SourceImport:
 def _difference(row: Row, what: Mapping[str, tuple[str, ...]]) -> ToolDifference:
     before, after = row["before"], row["after"]
     change = {"created": "added", "removed": "removed"}.get(row["operation"], "changed")
-    if change == "changed" and after["gone"] and not before["gone"]:
+    if change == "changed" and before and after and after["gone"] and not before["gone"]:
         change = "deactivated"
     name = restore(row["name"])
     differs = what.get(name, ()) if change == "changed" else ()

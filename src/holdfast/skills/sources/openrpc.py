@@ -19,7 +19,7 @@ from holdfast.skills.sources.openapi.operation_choice import MARK, UNREADABLE, O
 from holdfast.skills.sources.openapi.pruning import Pruning
 from holdfast.skills.sources.openapi.references import References, UnusablePart
 from holdfast.skills.sources.openapi.schemas import Schemas
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
+from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, check_operations
 from holdfast.skills.tool import Tool
 
 MAX_DESCRIPTION = 4000  # characters
@@ -33,6 +33,7 @@ def import_openrpc(
     methods: object = root.get("methods")
     if not isinstance(methods, list):
         raise document_error("methods", "it is not a list", "Pass an OpenRPC document.")
+    check_operations(len(cast(list[Any], methods)))
     importer = _MethodImporter(dict(root), _endpoint(root, location, base_url))
     chosen = chooser(choice, root)
     tools: dict[str, ImportedTool] = {}

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from holdfast.core.background import PeriodicJob, end_task
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import TenantId
+from holdfast.core.shares import Shares, set_holder
 from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.each_tenant import for_each_tenant
 from holdfast.postgres.notified_job import NotifiedJob
@@ -22,7 +22,7 @@ LOOK = 2.0  # seconds between two looks, if no check is due earlier
 BRIEFEST = 0.1  # seconds between two looks
 GATHER = 0.05  # seconds between a notification and a look, which also sees what is asked meanwhile
 AT_ONCE = 20  # checks of a process
-AT_ONCE_OF_TENANT = 10  # so that slow documents of one tenant do not delay those of others
+TENANT_SHARE = 0.5  # of these: a tenant has as many as are free, so that its slow documents delay no other's
 SETTLE = 1.0  # seconds after which a source is checked once more: servers announce changes before they list them
 STAT_EACH = 1.0  # seconds between two looks at the files
 
@@ -44,12 +44,14 @@ class SourceReloads(NotifiedJob):
         self._reads_files = reads_files
         self._resumes = resumes
         self._running: dict[asyncio.Task[None], TenantId] = {}
-        self._asking: set[asyncio.Task[None]] = set()
+        self._places = Shares("checks of sources", AT_ONCE, setting="", tenant_share=TENANT_SHARE)
+        self._announced: set[tuple[str, str]] = set()  # sources of tenants whose changes nobody has asked for yet
+        self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._freed = asyncio.Event()
 
     async def __aexit__(self, *error: object) -> None:
         await super().__aexit__(*error)
-        for task in [*self._running, *self._asking]:
+        for task in [*self._running, *self._asking.values()]:
             await end_task(task)
 
     def wake_events(self) -> Sequence[asyncio.Event]:
@@ -63,9 +65,8 @@ class SourceReloads(NotifiedJob):
             await self._postgres.system.run(sql("resume_checks"))
             self._resumes = False
         rows = await self._postgres.system.all(sql("due_checks"), LOOK, self._reads_files)
-        busy = Counter(self._running.values())
-        due = [row for row in rows if row["seconds"] <= 0 and busy[row["id"]] < AT_ONCE_OF_TENANT]
-        if due and len(self._running) < AT_ONCE:
+        due = [row for row in rows if row["seconds"] <= 0 and self._room(row["id"]) > 0]
+        if due:
             await for_each_tenant(self._postgres, due, self._begin, name=NAME)
         upcoming = [row["seconds"] for row in rows if row["seconds"] > 0]
         return min([LOOK, *(max(BRIEFEST, seconds) for seconds in upcoming)])
@@ -79,38 +80,59 @@ class SourceReloads(NotifiedJob):
         return claim is not None
 
     def ask(self, tenant: str, name: str) -> None:
-        """Have a source checked soon, because its server says that it has changed."""
-        task = asyncio.create_task(self._ask(TenantId(UUID(tenant)), name), name=f"holdfast {NAME} {name}")
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+        """Have a source checked soon, because its server says that it has changed.
 
-    async def _ask(self, tenant: TenantId, name: str) -> None:
+        However often a server says so, one task asks, once in `SETTLE` seconds.
+        """
+        key = (tenant, name)
+        self._announced.add(key)
+        if key not in self._asking:
+            self._asking[key] = asyncio.create_task(self._ask(*key), name=f"holdfast {NAME} {name}")
+
+    async def _ask(self, tenant: str, name: str) -> None:
+        key, has_warned = (tenant, name), False
+        checks = self._checks_of(TenantId(UUID(tenant)))
         try:
-            await self._checks_of(tenant).ask(name)
-            await asyncio.sleep(SETTLE)
-            await self._checks_of(tenant).ask(name)
-        except HoldfastError as error:
-            log.warning("the source %s is checked at its next time, and not at once: %s", name, error)
+            is_last = False
+            while not is_last or key in self._announced:
+                is_last = key not in self._announced
+                self._announced.discard(key)
+                try:
+                    await checks.ask(name)
+                except HoldfastError as error:
+                    if not has_warned:
+                        log.warning("the source %s is checked at its next time, and not at once: %s", name, error)
+                    has_warned = True
+                if not is_last:
+                    await asyncio.sleep(SETTLE)
+        finally:
+            del self._asking[key]
 
     async def _begin(self, database: Database) -> int:
         tenant = await database.tenant()
         checks = self._checks_of(tenant)
-        free = min(AT_ONCE - len(self._running), AT_ONCE_OF_TENANT - Counter(self._running.values())[tenant])
+        free = self._room(tenant)
         claims = await checks.claim(files=self._reads_files, limit=free) if free > 0 else []
         for claim in claims:
             self._start(tenant, checks, claim)
         return len(claims)
 
+    def _room(self, tenant: TenantId) -> int:
+        """Return how many more checks of a tenant can begin now."""
+        return self._places.room_for_tenant(str(tenant))
+
     def _start(self, tenant: TenantId, checks: SourceChecks, claim: Row) -> None:
-        task = asyncio.create_task(self._check(checks, claim), name=f"holdfast {NAME} {claim['name']}")
+        task = asyncio.create_task(self._check(tenant, checks, claim), name=f"holdfast {NAME} {claim['name']}")
         self._running[task] = tenant
+        self._places.add((str(tenant), ""))
         task.add_done_callback(self._end)
 
     def _end(self, task: "asyncio.Task[None]") -> None:
-        del self._running[task]
+        self._places.release((str(self._running.pop(task)), ""))
         self._freed.set()
 
-    async def _check(self, checks: SourceChecks, claim: Row) -> None:
+    async def _check(self, tenant: TenantId, checks: SourceChecks, claim: Row) -> None:
+        set_holder(tenant, None)  # it takes the tenant's share of what is limited
         try:
             if await checks.check(claim):
                 log.info("reloaded the source %s: its document has changed", claim["name"])

@@ -10,6 +10,8 @@ MOST_RETRY = 600.0  # seconds, after many that failed, if the interval is not lo
 
 def own_seconds(kind: SourceKind, location: str, settings: SourceSettings) -> float | None:
     """Return a source's own seconds between two checks; None: the default; 0: there is nothing to check, or never."""
+    if settings.by_hand:
+        return 0.0
     if kind == "mcp" and not location and settings.reload_seconds is None:
         return PROGRAM_SECONDS
     return settings.reload_seconds if location or kind == "mcp" else 0.0

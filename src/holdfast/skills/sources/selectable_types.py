@@ -42,7 +42,8 @@ class SelectableTypes:
             types = await run_in_thread(
                 lambda: msgspec.json.decode(text, type=dict[str, OutputType]), name="holdfast types"
             )
-            known = self._known[source] = (row["hash"], types)
+            known = (row["hash"], types)
+        self._known[source] = known  # again, if it has been dropped meanwhile
         self._known.move_to_end(source)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.request import Backend, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
-from holdfast.skills.sources.source import Choice
+from holdfast.skills.sources.source import Choice, SourceKind
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
 MAX_ADDRESS = 2000  # characters
@@ -49,13 +49,15 @@ class SourceSettings:
     """Which operations of a document become tools, how these are called, and what GraphQL tools ask for.
 
     `reload_seconds`: the seconds between two checks of the document; None: as the settings of the engine say; 0: it is
-    never reloaded automatically.
+    never reloaded automatically. `by_hand`: somebody gave the document although its location is a service that can
+    describe itself. It is not reloaded automatically, either: the service may say something else, or nothing.
     """
 
     choice: Choice = field(default_factory=Choice)
     backend: Backend = field(default_factory=Backend)
     reload_seconds: float | None = None
     selection: SelectionRules = field(default_factory=SelectionRules)
+    by_hand: bool = False
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -73,6 +75,8 @@ class SourceSettings:
             stored["reload_seconds"] = self.reload_seconds
         if self.selection != SelectionRules():
             stored["selection"] = msgspec.to_builtins(self.selection)
+        if self.by_hand:
+            stored["by_hand"] = True
         return stored
 
 
@@ -81,7 +85,7 @@ def settings_of(stored: Mapping[str, Any]) -> SourceSettings:
     choice = msgspec.convert(stored.get("choice", {}), Choice)
     backend = msgspec.convert(stored.get("backend", {}), Backend)
     selection = msgspec.convert(stored.get("selection", {}), SelectionRules)
-    return SourceSettings(choice, backend, stored.get("reload_seconds"), selection)
+    return SourceSettings(choice, backend, stored.get("reload_seconds"), selection, stored.get("by_hand", False))
 
 
 def check_name(name: str) -> None:
@@ -145,6 +149,13 @@ def check_address(text: str, what: str) -> str:
 def file_of(location: str) -> str:
     """Return the name of a file in the folder of the settings, or an empty text if the location is something else."""
     return location.removeprefix(FILE) if location.startswith(FILE) else ""
+
+
+def asks_service(kind: SourceKind | None, location: str, backend: Backend) -> bool:
+    """Whether the document of a source is what its GraphQL or JSON-RPC service answers, to a request with secrets."""
+    if kind not in ("graphql", "jsonrpc") or not location or file_of(location):
+        return False
+    return (backend.base_url or location).rstrip("/") == location.rstrip("/")
 
 
 def check_location(url: str) -> None:

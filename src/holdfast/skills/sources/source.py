@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from holdfast.core.errors import TooLarge
 from holdfast.skills.tool import Tool
 
 SourceKind = Literal["openapi", "graphql", "jsonrpc", "mcp"]
+
+MAX_OPERATIONS = 50_000  # of a document; Microsoft Graph has 17,000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,3 +84,13 @@ class FetchedDocument:
 
     document: bytes | None = field(repr=False)
     validators: Validators = Validators()
+
+
+def check_operations(count: int) -> None:
+    """Refuse a document with too many operations, before they are converted."""
+    if count > MAX_OPERATIONS:
+        raise TooLarge(
+            "the document is too large",
+            why=f"it has {count} operations; the limit is {MAX_OPERATIONS}",
+            next="Make a smaller document with only the operations that you need.",
+        )

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -24,13 +25,26 @@ from holdfast.skills.sources.imports import SourceImports
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
 from holdfast.skills.sources.schedule import own_seconds, pause_of
 from holdfast.skills.sources.selectable_types import SelectableTypes
-from holdfast.skills.sources.settings import SourceSettings, check_location, check_settings, file_of, settings_of
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, SourceKind
+from holdfast.skills.sources.settings import (
+    SourceSettings,
+    asks_service,
+    check_location,
+    check_settings,
+    file_of,
+    settings_of,
+)
+from holdfast.skills.sources.source import (
+    Choice,
+    ImportedDocument,
+    ImportedTool,
+    Skipped,
+    SourceKind,
+    check_operations,
+)
 from holdfast.skills.tools import Diff, Tools, author_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
-LARGE_DOCUMENT_BYTES = 500_000  # larger ones are parsed in a process: decoding one in a thread would stop all others
-MAX_OPERATIONS = 50_000  # of a document; Microsoft Graph has 17,000
+LARGE_DOCUMENT_BYTES = 20_000  # larger ones are parsed in a process, which has limits and delays no other thread
 MOST_ABANDONED = 4  # running imports whose callers gave up
 MAX_TITLE = 500  # characters
 
@@ -133,6 +147,7 @@ class Sources:
         reading = await self._read(name, kind, settings, document, url or "")
         if not reading.imported.tools and not reading.imported.offers:
             raise _no_tools_error(name, reading.imported)
+        settings = _mark_by_hand(settings, reading, document)
         return await self._store(name, settings, reading, None, by=by)
 
     async def reload(
@@ -144,23 +159,30 @@ class Sources:
         version: int | None = None,
         accept_address: bool = False,
         dry_run: bool = False,
-        keeps_tools: bool = False,
+        is_check: bool = False,
         by: str = "",
     ) -> SourceReport:
         """Read a source's document again, from its location, from `url`, or as given. Report what changed.
 
         Nothing is written if nothing changed, or in a `dry_run`. A document that would send secrets to another address
-        than before is refused, unless `accept_address` is set. With `keeps_tools`, a document without tools is refused
-        if the source has some: it may be a page that stands in for the document.
+        than before is refused, unless `accept_address` is set. `is_check`: the document was read from its location, to
+        see whether it has changed. Then one without tools is refused if the source has some: it may be a page that
+        stands in for the document.
         """
         row = await self._row(name, version)
         settings = settings_of(row["settings"])
-        reading = await self._read(name, row["kind"], settings, document, url or row["location"])
+        location = url or row["location"]
+        if not accept_address and document is None:
+            await self._check_service(row, settings, location)
+        reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
-        if keeps_tools and row["tools"] and not reading.imported.tools:
+        if is_check and row["tools"] and not reading.imported.tools:
             raise _all_gone_error(name, row["tools"])
-        return await self._store(name, settings, reading, row["aggregate_version"], dry_run=dry_run, by=by)
+        if not is_check:
+            settings = _mark_by_hand(settings, reading, document)
+        version = row["aggregate_version"]
+        return await self._store(name, settings, reading, version, dry_run=dry_run, is_check=is_check, by=by)
 
     async def change(
         self,
@@ -195,7 +217,7 @@ class Sources:
             mcp=_changed_server(old.backend.mcp, mcp, url),
         )
         seconds = old.reload_seconds if reload_seconds is msgspec.UNSET else reload_seconds
-        settings = SourceSettings(choice or old.choice, backend, seconds, selection or old.selection)
+        settings = SourceSettings(choice or old.choice, backend, seconds, selection or old.selection, old.by_hand)
         settings = check_settings(name, settings, is_endpoint=row["kind"] == "graphql")
         is_same = (settings.choice, settings.selection) == (old.choice, old.selection)
         is_same = is_same and settings.backend.mcp == old.backend.mcp
@@ -205,9 +227,13 @@ class Sources:
             is_same = is_same and backend.base_url == old.backend.base_url
         if is_same and document is None and url is None:
             return await self._store(name, settings, None, version, by=by)
-        reading = await self._read(name, row["kind"], settings, document, url or row["location"])
+        location = url or row["location"]
+        if not accept_address and document is None:
+            await self._check_service(row, settings, location)
+        reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
+        settings = _mark_by_hand(settings, reading, document)
         return await self._store(name, settings, reading, version, by=by)
 
     async def get(self, name: str) -> SourceDetails:
@@ -282,18 +308,31 @@ class Sources:
         read = partial(_import_document, *arguments)
         return await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
 
+    async def _check_service(self, row: Row, settings: SourceSettings, location: str) -> None:
+        """Refuse to ask a service at a new address for its document: the question has the secrets of the source."""
+        if asks_service(row["kind"], location, settings.backend):
+            await self._check_origins(row, settings, {origin_of(location)})
+
     async def _check_address(self, row: Row, settings: SourceSettings, imported: ImportedDocument) -> None:
         """Refuse to send secrets to a new address: someone else may have replaced the document."""
+        await self._check_origins(
+            row, settings, {origin_of(each.tool.request.url) for each in imported.tools if each.tool.request}
+        )
+
+    async def _check_origins(self, row: Row, settings: SourceSettings, origins: AbstractSet[str]) -> None:
+        """Refuse origins of a service that the source does not know yet, if it has secrets and no base URL."""
         if not settings.secrets or settings.backend.base_url is not None:
             return
-        known = await self._database.all(sql("source_tools"), row["source_id"])
-        before = {origin_of(each["url"]) for each in known} | {origin_of(settings_of(row["settings"]).backend.base_url)}
-        new_origins = {origin_of(each.tool.request.url) for each in imported.tools if each.tool.request} - before
+        old = settings_of(row["settings"]).backend
+        known = {origin_of(each["url"]) for each in await self._database.all(sql("source_tools"), row["source_id"])}
+        if asks_service(row["kind"], row["location"], old):
+            known.add(origin_of(row["location"]))
+        new_origins = origins - known - {origin_of(old.base_url)}
         if known and new_origins:
             name = row["name"]
             raise InvalidInput(
-                f"the document of {name} has a new address of its service: {', '.join(sorted(new_origins))[:300]}",
-                why="calls would send the secrets of the source there",
+                f"{name} has a new address of its service: {', '.join(sorted(new_origins))[:300]}",
+                why="the secrets of the source would be sent there",
                 next="If the change is intended, accept it (--accept-address) or pass the base URL.",
                 origins=sorted(new_origins),
             )
@@ -306,6 +345,7 @@ class Sources:
         version: int | None,
         *,
         dry_run: bool = False,
+        is_check: bool = False,
         by: str = "",
     ) -> SourceReport:
         """Store a source and its tools in one transaction. Without a `reading`, its tools are unchanged."""
@@ -325,6 +365,8 @@ class Sources:
                 if diff:
                     since, label = put["revision"], imported.version[:MAX_TITLE]
                     changed = await self.imports.record(tx, put["source"], diff, since=since, label=label, by=by)
+                elif is_check:
+                    await self.imports.forget_changes(tx, put["source"], name, by=by)
                 if imported.types is not None:
                     await self._types.store(put["source"], imported.types, tx)
             report = await self._report(tx, name, put["source"], diff, changed)
@@ -400,6 +442,12 @@ def _changed_server(old: McpServer | None, new: McpServer | None, url: str | Non
     return msgspec.structs.replace(server, url=url or old.url)
 
 
+def _mark_by_hand(settings: SourceSettings, reading: _Reading, document: bytes | None) -> SourceSettings:
+    """Return the settings of a source whose document was given, or read from its location."""
+    by_hand = document is not None and asks_service(reading.kind, reading.location, settings.backend)
+    return replace(settings, by_hand=by_hand)
+
+
 def unknown_source(name: str) -> NotFound:
     """Return the error for an unknown source."""
     return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
@@ -411,13 +459,7 @@ def _import_document(document: bytes, kind: SourceKind | None, settings: SourceS
     kind, imported = import_tools(
         document, kind, settings.choice, backend, location=location, selection=settings.selection
     )
-    operations = len(imported.tools) + len(imported.skipped)
-    if operations > MAX_OPERATIONS:
-        raise TooLarge(
-            "the document is too large",
-            why=f"it has {operations} operations; the limit is {MAX_OPERATIONS}",
-            next="Make a smaller document with only the operations that you need.",
-        )
+    check_operations(len(imported.tools) + len(imported.skipped))
     has_address = backend.base_url is not None or backend.mcp is not None
     if imported.tools and not has_address and not any(map(_is_absolute, imported.tools)):
         raise InvalidInput(
@@ -476,7 +518,7 @@ def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry
         tuple(name for name in settings.secrets if name in missing),
         row["active"],
         row["aggregate_version"],
-        settings.reload_seconds,
+        0.0 if settings.by_hand else settings.reload_seconds,
         row["checked_at"],
         restore(row["error"] or ""),
         row["imported_at"],

@@ -112,7 +112,7 @@ class _Check:
                 raise self._error(f"the argument `{name}` of {place} is a variable", "Write its value.")
             parts[name] = print_ast(each.value)
         connection = self._types.get(field.named, OutputType()).items is not None
-        if connection and "first" in field.arguments and not parts.keys() & {"first", "last"}:
+        if connection and field.takes_size and not parts.keys() & {"first", "last"}:
             parts["first"] = str(ITEMS)
         missing = [name for name in field.required if name not in parts]
         if missing:

@@ -1,7 +1,8 @@
 """Decides what a tool asks for if nobody says it: a selection that is bounded in depth, fields and characters.
 
 - Fields without arguments to give: scalars and enums first, then objects, level by level, then lists, then connections.
-- A connection is as deep as the object that has it: its items have its level. It gets `first`.
+- A connection is as deep as the object that has it: its items have its level. It gets `first`; one that takes no size
+  of a page is left out.
 - Of a union or an interface, `__typename` and the fields of each object that it can be, in equal shares.
 - Deprecated fields, and fields with required arguments, are left out.
 """
@@ -41,6 +42,7 @@ class _Part:
     branches: list[tuple[str, "_Part"]] = field(default_factory=list[tuple[str, "_Part"]])
     suffix: str = ""  # of a name that a fragment cannot use as it is
     share: int | None = None
+    is_edge: bool = False  # of a connection: its `node` is an item
 
     @property
     def is_empty(self) -> bool:
@@ -101,7 +103,7 @@ class _Builder:
             if type is None:
                 if not each.required:
                     self._add_leaf(node, name, each.type)
-            elif not _unmet(each):
+            elif not _unmet(each) and (type.items is None or each.takes_size):
                 self._queue(node, name, each, type)
         self._add_fragments(node)
 
@@ -123,7 +125,9 @@ class _Builder:
         for name in members:
             type = self._types[name]
             others = {key: each for key, each in type.fields.items() if key not in node.type.fields}
-            member = _Part(OutputType(others), node.level, node.names, suffix=f"_{name}", share=share)
+            member = _Part(
+                OutputType(others), node.level, node.names, suffix=f"_{name}", share=share, is_edge=node.is_edge
+            )
             if not self._spend(len(name) + 12):
                 return
             node.branches.append((f"... on {name}", member))
@@ -144,7 +148,7 @@ class _Builder:
         head = self._head(node, name, "")
         if head is None:
             return
-        if "first" in each.arguments:
+        if each.takes_size:
             head += f"(first: {min(NESTED_ITEMS, self._rules.items)})"
         fields, characters = self._fields, self._characters
         if node.share == 0 or self._fields < 2 or not self._spend(len(head) + 6):
@@ -155,7 +159,7 @@ class _Builder:
         share = None if level == node.level else max(LEAST_SHARE, self._fields // (len(self._waiting) + 1))
         if node.share is not None:
             share = min(node.share - 1, node.share - 1 if share is None else share)
-        child = _Part(type, level, share=share)
+        child = _Part(type, level, share=share, is_edge=name == "edges" and node.type.items == name)
         waiting = len(self._waiting)
         self._expand(child)
         if child.is_empty and len(self._waiting) == waiting:
@@ -168,7 +172,7 @@ class _Builder:
     def _level(self, node: _Part, name: str, type: OutputType) -> int:
         """Return the level of an object in a node: that of the node, for the parts of a connection."""
         is_part = node.type.items is not None and name in (node.type.items, "pageInfo")
-        is_part = is_part or ("cursor" in node.type.fields and name == "node")
+        is_part = is_part or (node.is_edge and name == "node")
         return node.level if is_part and type.items is None else node.level + 1
 
     def _head(self, node: _Part, name: str, type: str) -> str | None:
@@ -195,4 +199,4 @@ class _Builder:
 
 def _unmet(field: OutputField) -> list[str]:
     """Return the required arguments that nobody gives."""
-    return [name for name in field.required if name != "first" or field.arguments[name] != "Int!"]
+    return [name for name in field.required if name != "first" or not field.takes_size]

@@ -26,7 +26,7 @@ from holdfast.skills.sources.openapi.keywords import compile_schema, short
 from holdfast.skills.sources.openapi.operation_choice import OperationKey, chooser
 from holdfast.skills.sources.openapi.pruning import Pruning
 from holdfast.skills.sources.openapi.references import UnusablePart
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
+from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, check_operations
 from holdfast.skills.tool import RESERVED, Tool
 
 MAX_DESCRIPTION = 4000  # characters
@@ -53,6 +53,7 @@ def import_graphql(
             why="a GraphQL schema does not contain it",
             next="Pass the address of the service: --graphql https://…",
         )
+    check_operations(len(schema.operations) + len(schema.subscriptions))
     importer = _OperationImporter(schema, endpoint, rules or SelectionRules())
     chosen = chooser(choice, {})
     skipped: list[Skipped] = []
@@ -71,6 +72,8 @@ def import_graphql(
             tools.append(importer.tool(operation, names[operation.key]))
         except UnusablePart as error:
             skipped.append(Skipped(operation.key, error.path, error.reason))
+        except RecursionError:  # one operation must not fail the others
+            skipped.append(Skipped(operation.key, operation.key, "its types are nested too deeply"))
     for name in schema.subscriptions:
         key = OperationKey("subscription", name, name, ("subscription",), None, None)
         is_chosen = chosen.refusal(key) is None and not choice.everything

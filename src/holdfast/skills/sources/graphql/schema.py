@@ -31,6 +31,11 @@ class OutputField(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         """The names of the arguments that have to be given."""
         return [name for name, kind in self.arguments.items() if kind.endswith("!")]
 
+    @property
+    def takes_size(self) -> bool:
+        """Whether `first` is the size of a page: other fields have arguments of that name, too."""
+        return self.arguments.get("first", "").removesuffix("!") == "Int"
+
 
 class OutputType(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """An object, an interface or a union. `members` are the objects that an interface or a union can be."""

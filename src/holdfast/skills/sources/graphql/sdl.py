@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 MAX_TOKENS = 1_500_000  # GitHub's schema has 60,000
 MAX_TYPE = 300  # characters of a type, with its lists
 
-_IGNORED = re.compile(r'[\s,\ufeff]+|#[^\n\r]*|"""(?:\\"""|[^"]|"(?!""))*"""|"(?:[^"\\\n\r]|\\.)*"')
+# Possessive, as each character can be matched in one way only: otherwise the matcher remembers a way back for each.
+_IGNORED = re.compile(r'[\s,\ufeff]++|#[^\n\r]*+|"""(?:\\"""|[^"]|"(?!""))*+"""|"(?:[^"\\\n\r]|\\.)*+"')
 _DEFINITION = re.compile(
     r"(?:extend\s+)?(?:schema\s*[@{]|directive\s*@|(?:type|interface|union|scalar|enum|input)\s+[_A-Za-z])"
 )

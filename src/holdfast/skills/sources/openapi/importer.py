@@ -18,7 +18,7 @@ from holdfast.skills.sources.openapi.references import References, UnusablePart
 from holdfast.skills.sources.openapi.schemas import Schemas
 from holdfast.skills.sources.openapi.security import Security
 from holdfast.skills.sources.openapi.swagger import upgrade
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
+from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, check_operations
 from holdfast.skills.tool import Access, Tool
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -56,6 +56,7 @@ def import_document(document: Document, choice: Choice, *, base_url: str | None 
     importer = _Importer(document, base_url)
     skipped: list[Skipped] = []
     operations = list(importer.operations(skipped))
+    check_operations(len(operations) + len(skipped))
     names = tool_names((operation.method, operation.path) for operation in operations)
     chosen = chooser(choice, document.root)
     tools: dict[str, ImportedTool] = {}
