@@ -267,6 +267,18 @@ async def test_a_service_at_a_new_address_is_refused_before_it_gets_secrets(engi
     assert other.asked[0].headers["Authorization"] == "Bearer s3cret-0123456789"
 
 
+async def test_a_service_that_moves_is_asked_at_its_new_address(engine: Engine, shop: Shop) -> None:
+    await engine.sources.add("shop", kind="graphql", url=shop.endpoint, choice=EVERYTHING)
+    other = Shop()
+
+    async with other.serving():
+        moved = await engine.sources.change("shop", version=1, base_url=other.endpoint)
+        found = await call(engine, "order", id="7")
+
+    assert moved.source.location == other.endpoint
+    assert (found.status, len(other.asked)) == ("done", 2)
+
+
 async def test_a_reload_asks_the_service_again_and_finds_nothing_new(engine: Engine, shop: Shop) -> None:
     await engine.sources.add("shop", kind="graphql", url=shop.endpoint, choice=EVERYTHING)
 

@@ -209,6 +209,8 @@ class Sources:
         """
         row = await self._row(name, version)
         old = settings_of(row["settings"])
+        if asks_service(row["kind"], row["location"], old.backend) and isinstance(base_url, str) and document is None:
+            url = url or base_url  # the service is asked where it is called
         backend = Backend(
             base_url=old.backend.base_url if base_url is msgspec.UNSET else base_url,
             auth=old.backend.auth if auth is None else dict(auth),
