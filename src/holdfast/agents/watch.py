@@ -129,7 +129,9 @@ class Watch:
             return
         if node.revision <= self._queue_cursor.revision or not self._keeps_up():
             return
-        if node.revision != self._queue_cursor.revision + 1 or self._undecided:  # the rows have the decision, and its place
+        if (
+            node.revision != self._queue_cursor.revision + 1 or self._undecided
+        ):  # the rows have the decision, and its place
             self._fall_behind()
             return
         events = events_of([node], self._queue_cursor.n)[self._queue_cursor.part :]

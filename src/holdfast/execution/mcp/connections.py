@@ -14,13 +14,14 @@ from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress
 from holdfast.execution.mcp.channel import ChannelServer
-from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.exchange import NO_SECRETS, Exchange
 from holdfast.execution.mcp.http import HttpServer, UnexpectedStatus
 from holdfast.execution.mcp.legacy_session import HttpSession, LegacyServer, LegacySession
 from holdfast.execution.mcp.messages import Message, is_response
 from holdfast.execution.mcp.modern_session import ModernSession
 from holdfast.execution.mcp.sse import SseChannel
 from holdfast.execution.mcp.stdio import Programs, ServerProgram
+from holdfast.execution.redaction import Redaction
 from holdfast.mcp.inputs import MissingCapability
 from holdfast.mcp.protocol import LEGACY, MODERN, McpError
 from holdfast.skills.client import SILENT
@@ -40,7 +41,8 @@ Changed = Callable[["Upstream", str], None]  # takes the method of a notificatio
 class Upstream:
     """A server, and for whom it is called: an address, or a program that is started.
 
-    `headers` contain secrets, `user` is "" for sessions that users share.
+    `headers` contain secrets, which `redaction` removes from what the server says. `user` is "" for sessions that users
+    share.
     """
 
     tenant: str
@@ -50,6 +52,7 @@ class Upstream:
     program: ServerProgram | None = None
     sampling: bool = False
     user: str = ""
+    redaction: Redaction = field(default=NO_SECRETS, repr=False, compare=False)
 
     @cached_property
     def key(self) -> str:

@@ -10,12 +10,17 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, cast
 
 from holdfast.core.errors import HoldfastError
-from holdfast.mcp.inputs import Forwarded
-from holdfast.mcp.protocol import LOG_LEVELS
+from holdfast.execution.redaction import Redaction
+from holdfast.execution.rest.runner import redact_error
+from holdfast.mcp.inputs import Forwarded, MissingCapability
+from holdfast.mcp.protocol import LOG_LEVELS, McpError
 from holdfast.skills.client import Client
 
 Replies = Mapping[str, Mapping[str, Any]]  # by the names of the questions
 MAX_MESSAGES = 10_000  # of a server in one exchange
+NO_SECRETS = Redaction(())
+
+Work = Callable[["Exchange"], Coroutine[Any, Any, Mapping[str, Any]]]
 
 
 class ServerQuestions:
@@ -30,12 +35,12 @@ class Exchange:
     """A request in progress. `client` is the one that waits for it now.
 
     `work` gets the exchange and returns the result. Without `work`, it is for requests in which nobody is asked.
+    `redaction` removes the secrets of the source from all that the client gets: the server knows them.
     """
 
-    def __init__(
-        self, client: Client, work: Callable[["Exchange"], Coroutine[Any, Any, Mapping[str, Any]]] | None = None
-    ) -> None:
+    def __init__(self, client: Client, work: Work | None = None, *, redaction: Redaction = NO_SECRETS) -> None:
         self.client = client
+        self._redaction = redaction
         self._questions: deque[ServerQuestions] = deque()
         self._news = asyncio.Event()
         self._messages = 0
@@ -69,7 +74,7 @@ class Exchange:
                     asked.replies.set_result({name: reply.result for name, reply in replies.items()})
                 self._questions.popleft()
             if self._task.done():
-                return self._task.result()
+                return self._result()
 
     def cancel(self) -> None:
         """End it, if it has not ended yet. This does not wait: the server may have to be told so."""
@@ -82,8 +87,13 @@ class Exchange:
 
     async def ask(self, requests: Mapping[str, Forwarded]) -> Replies:
         """Ask the client, and return its replies by the same names. For the work of the exchange."""
-        names = {name: self._unused_name(name) for name in requests}
-        questions = ServerQuestions({names[name]: request for name, request in requests.items()})
+        names = {name: self._unused_name(self._redaction.redact(name)) for name in requests}
+        questions = ServerQuestions(
+            {
+                names[name]: Forwarded(request.method, self._redaction.redact(request.params))
+                for name, request in requests.items()
+            }
+        )
         self._questions.append(questions)
         self._news.set()
         replies = await questions.replies
@@ -94,6 +104,7 @@ class Exchange:
         self._messages += 1
         if self._messages > MAX_MESSAGES:
             raise HoldfastError("the server was not heard out", why=f"it sent more than {MAX_MESSAGES:,} notifications")
+        params = self._redaction.redact(params)
         if method == "notifications/progress":
             progress, total, message = (params.get(name) for name in ("progress", "total", "message"))
             if _is_number(progress):
@@ -107,6 +118,17 @@ class Exchange:
             await self.client.log(
                 str(params["level"]), params.get("data"), logger=logger if isinstance(logger, str) else None
             )
+
+    def _result(self) -> Mapping[str, Any]:
+        try:
+            return self._redaction.redact(self._task.result())
+        except McpError as error:
+            message, data = self._redaction.redact(error.message), self._redaction.redact(error.data)
+            raise McpError(error.code, message, data) from None
+        except HoldfastError as error:
+            if isinstance(error, MissingCapability):
+                error.missing = self._redaction.redact(error.missing)
+            raise redact_error(error, self._redaction) from None
 
     def _unused_name(self, name: str) -> str:
         """Return a name that no earlier question has: its answer would be taken for the answer to this one."""

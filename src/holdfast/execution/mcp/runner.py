@@ -53,6 +53,7 @@ class McpBackends:
             f"the source {backend.source}",
         )
         variables = {name: fill_secrets(value, values) for name, value in server.env.items()}
+        redaction = Redaction(values.values())
         return (
             Upstream(
                 str(await self._database.tenant()),
@@ -62,8 +63,9 @@ class McpBackends:
                 ServerProgram(server.command, variables) if server.command else None,
                 server.sampling,
                 "" if server.shared else user,
+                redaction,
             ),
-            Redaction(values.values()),
+            redaction,
         )
 
     def _check_command(self, command: Sequence[str]) -> None:
@@ -76,7 +78,7 @@ class McpBackends:
 
     async def request(self, backend: Backend, method: str, params: Mapping[str, Any], run: Run) -> Mapping[str, Any]:
         """Send a request other than a call of a tool, and return its result. Questions go to the run's client."""
-        upstream, redaction = await self.upstream(backend, user=user_of(run))
+        upstream, _ = await self.upstream(backend, user=user_of(run))
 
         def owner() -> str:
             return owner_of(upstream, run, method, params)
@@ -84,7 +86,7 @@ class McpBackends:
         exchange = self.servers.resume(run.client.waiting, owner()) if run.client.waiting else None
         if exchange is None:
             exchange = self.servers.begin(upstream, method, params, client=run.client)
-        return redaction.redact(await finish(self.servers, exchange, run, owner))
+        return await finish(self.servers, exchange, run, owner)
 
 
 class McpRunner:
@@ -107,10 +109,10 @@ class McpRunner:
             call = finish(self._servers, exchange, run, lambda: owner_of(upstream, run, CALL, params))
             found = await self._within(timeout, call, tool, upstream)
         except McpError as error:
-            return Result(redaction.redact(f"{error.message} (code {error.code})"), failed=True)
+            return Result(f"{error.message} (code {error.code})", failed=True)
         except HoldfastError as error:
             raise redact_error(error, redaction) from None
-        return result_of(redaction.redact(found), tool.backend)
+        return result_of(found, tool.backend)
 
     async def _within(
         self, timeout: float, call: Awaitable[Mapping[str, Any]], tool: Tool, upstream: Upstream

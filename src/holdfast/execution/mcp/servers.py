@@ -107,11 +107,7 @@ class McpServers(PeriodicJob):
     ) -> Mapping[str, Any]:
         """Send a request that does not wait for its client, and return the result. See `begin` for the parameters."""
         exchange = self.begin(upstream, method, params, client=client, mirrored=mirrored, again=again)
-        try:
-            return await exchange.result(client)
-        except BaseException:
-            self.cancel(exchange)
-            raise
+        return await self._result_of(exchange, client)
 
     def begin(
         self,
@@ -131,7 +127,7 @@ class McpServers(PeriodicJob):
                     return await self._request(exchange, upstream, method, params, mirrored, again=again)
             raise Unavailable(f"{upstream.name} ends each session at once", next="Look into the logs of that server.")
 
-        return Exchange(client, work)
+        return Exchange(client, work, redaction=upstream.redaction)
 
     def cancel(self, exchange: Exchange) -> None:
         """End an exchange, and tell its server. This does not wait for the server."""
@@ -165,6 +161,13 @@ class McpServers(PeriodicJob):
 
     async def about(self, upstream: Upstream) -> Mapping[str, Any]:
         """Return what a server says of itself: `capabilities`, `serverInfo`, `instructions`, `protocolVersions`."""
+
+        async def work(_: Exchange) -> Mapping[str, Any]:
+            return await self._about(upstream)
+
+        return await self._result_of(Exchange(SILENT, work, redaction=upstream.redaction), SILENT)
+
+    async def _about(self, upstream: Upstream) -> Mapping[str, Any]:
         versions = await self._connections.versions_of(upstream)
         if MODERN in versions:
             found = await self.call(upstream, "server/discover", {})
@@ -180,6 +183,13 @@ class McpServers(PeriodicJob):
             "instructions": found.get("instructions") or "",
             "protocolVersions": sorted(versions),
         }
+
+    async def _result_of(self, exchange: Exchange, client: Client) -> Mapping[str, Any]:
+        try:
+            return await exchange.result(client)
+        except BaseException:
+            self.cancel(exchange)
+            raise
 
     async def _request(
         self,
