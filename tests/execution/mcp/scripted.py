@@ -173,9 +173,12 @@ class AskedClient(NoClient):
 async def sessions(programs: ScriptedPrograms | None = None) -> AsyncGenerator[McpServers]:
     """Sessions with servers on this machine."""
     given = cast(Programs, programs)
-    async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
-        async with McpServers(egress, given, about={"name": "us", "version": "1"}, limit=10**7, patience=60) as servers:
-            yield servers
+    about = {"name": "us", "version": "1"}
+    async with (
+        Egress(AllowedHosts.parse(["127.0.0.1"])) as egress,
+        McpServers(egress, given, about=about, limit=10**7, patience=60) as servers,
+    ):
+        yield servers
 
 
 def server_at(service: Service, user: str = "", **more: Any) -> Upstream:

@@ -76,7 +76,7 @@ async def test_progress_logs_and_questions_of_a_server_have_no_secrets(
             ("notifications/message", {"level": "debug", "logger": said, "data": {said: [said]}}),
         ):
             await stream.send({"jsonrpc": "2.0", "method": method, "params": params})
-        params = {"message": f"log in with {said}?", "requestedSchema": {"properties": {said: {}}}}
+        params: dict[str, Any] = {"message": f"log in with {said}?", "requestedSchema": {"properties": {said: {}}}}
         await stream.send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
         await asked.wait()
         await stream.send(response(message["id"], {"content": [{"type": "text", "text": said}]}))
@@ -116,7 +116,7 @@ async def test_errors_of_a_server_have_no_secrets(service: ScriptedServer, backe
 
 async def test_a_capability_that_a_server_misses_is_named_without_secrets(backends: McpBackends) -> None:
     async def get(request: web.Request, message: Message) -> web.StreamResponse:
-        missing = {"requiredCapabilities": {request.headers["Authorization"]: {}}}
+        missing: dict[str, Any] = {"requiredCapabilities": {request.headers["Authorization"]: {}}}
         return reply(failure(message["id"], MISSING_CAPABILITY, "missing", missing))
 
     async with ScriptedServer(modern=True).serving() as service:

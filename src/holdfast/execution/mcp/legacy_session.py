@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any, Protocol, cast
 
 from holdfast.core.errors import HoldfastError, Unavailable
@@ -17,7 +18,7 @@ from holdfast.mcp.protocol import INTERNAL_ERROR, LEGACY, McpError
 from holdfast.skills.client import SILENT
 
 MAX_RESUMPTIONS = 100  # of the stream of one request
-UNKNOWN_SESSION = (404, 400)  # 400: the Python SDK of 2025
+NO_SESSION = (-32000, -32001)  # with the status 400: the SDKs and their examples; no version of the protocol says more
 
 log = logging.getLogger(__name__)
 
@@ -194,9 +195,13 @@ class HttpSession(LegacyServer):
         try:
             return await self._server.post(message, self._headers(), receive, again=again)
         except UnexpectedStatus as error:
-            if error.status in UNKNOWN_SESSION and self._id is not None:
-                raise SessionGone from None
-            raise
+            if self._id is not None and _is_session_unknown(error, message):
+                raise SessionGone(str(error)) from None
+            responses = error.responses_to(message["id"])
+            if not responses:
+                raise
+            await receive(responses[0])
+            return HttpReply(error.status, {}, ended=True, place=StreamPlace())
 
     async def _resume(self, place: StreamPlace, receive: Receive) -> StreamPlace:
         """Read the rest of a stream that the server has cut."""
@@ -222,3 +227,18 @@ class HttpSession(LegacyServer):
     def _headers(self) -> dict[str, str]:
         headers = {"MCP-Protocol-Version": self._version} if self._version else {}
         return headers if self._id is None else {**headers, "Mcp-Session-Id": self._id}
+
+
+def _is_session_unknown(error: UnexpectedStatus, request: Message) -> bool:
+    """Whether a server refuses a request because it does not know the session. It has not seen the request then."""
+    if error.status == HTTPStatus.NOT_FOUND:
+        return True
+    if error.status != HTTPStatus.BAD_REQUEST:
+        return False
+    codes = [_code_of(each) for each in error.responses_to(request["id"]) if each.get("id") is not None]
+    return not codes or codes[0] in NO_SESSION
+
+
+def _code_of(response: Message) -> object:
+    error: object = response.get("error")
+    return cast(dict[str, Any], error).get("code") if isinstance(error, dict) else None

@@ -122,10 +122,14 @@ class McpServers(PeriodicJob):
         """Begin a request. `mirrored`: arguments that headers repeat. `again`: it can be sent twice without harm."""
 
         async def work(exchange: Exchange) -> Mapping[str, Any]:
+            why = ""
             for _ in range(2):
-                with suppress(SessionGone):  # the server has not seen the request
+                try:
                     return await self._request(exchange, upstream, method, params, mirrored, again=again)
-            raise Unavailable(f"{upstream.name} ends each session at once", next="Look into the logs of that server.")
+                except SessionGone as error:  # the server has not seen the request
+                    why = str(error)
+            next = "Look into the logs of that server."
+            raise Unavailable(f"{upstream.name} ends each session at once", why=why, next=next)
 
         return Exchange(client, work, redaction=upstream.redaction)
 
