@@ -42,8 +42,9 @@ def failure(id: object, code: int, message: str, data: Any = None) -> dict[str, 
     return {"jsonrpc": "2.0", "id": id, "error": error if data is None else {**error, "data": data}}
 
 
-def reply(message: Message, status: int = 200, **headers: str) -> web.Response:
+def reply(message: Message, status: int = 200, *, session: str | None = None) -> web.Response:
     """A message as a response of HTTP."""
+    headers = {} if session is None else {"Mcp-Session-Id": session}
     return web.Response(body=render(message), content_type="application/json", status=status, headers=headers)
 
 

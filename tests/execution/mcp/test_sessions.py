@@ -37,7 +37,7 @@ class ServerWithSessions(ScriptedServer):
 
         async def initialize(_: web.Request, message: Message) -> web.StreamResponse:
             self.live.append(f"s{next(numbers)}")
-            return reply(response(message["id"], INITIALIZED), **{"Mcp-Session-Id": self.live[-1]})
+            return reply(response(message["id"], INITIALIZED), session=self.live[-1])
 
         async def call(request: web.Request, message: Message) -> web.StreamResponse:
             if refuse is not None and request.headers.get("Mcp-Session-Id") not in self.live:

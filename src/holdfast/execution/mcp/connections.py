@@ -112,7 +112,7 @@ class McpConnections:
     async def open_modern(self, upstream: Upstream) -> ModernSession:
         """Return a new session with a server that speaks the modern version."""
         server = self.http(upstream) if upstream.program is None else await self._start(upstream)
-        return ModernSession(server, about=self._about, sampling=upstream.sampling)
+        return ModernSession(server, about=self._about)
 
     async def open_legacy(self, upstream: Upstream, capabilities: Mapping[str, Any]) -> LegacySession:
         """Return a new session with a server, in which it may ask for what is in `capabilities`."""

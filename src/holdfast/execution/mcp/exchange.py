@@ -12,12 +12,13 @@ from typing import Any, cast
 from holdfast.core.errors import HoldfastError
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.runner import redact_error
-from holdfast.mcp.inputs import Forwarded, MissingCapability
+from holdfast.mcp.inputs import CAPABILITIES, Forwarded, MissingCapability
 from holdfast.mcp.protocol import LOG_LEVELS, McpError
 from holdfast.skills.client import Client
 
 Replies = Mapping[str, Mapping[str, Any]]  # by the names of the questions
 MAX_MESSAGES = 10_000  # of a server in one exchange
+SAMPLING = "sampling"  # the capability of a client whose model can be asked
 NO_SECRETS = Redaction(())
 
 Work = Callable[["Exchange"], Coroutine[Any, Any, Mapping[str, Any]]]
@@ -35,11 +36,20 @@ class Exchange:
     """A request in progress. `client` is the one that waits for it now.
 
     `work` gets the exchange and returns the result. Without `work`, it is for requests in which nobody is asked.
-    `redaction` removes the secrets of the source from all that the client gets: the server knows them.
+    `redaction` removes the secrets of the source from all that the client gets: the server knows them. `sampling`: the
+    server may ask the model of the client.
     """
 
-    def __init__(self, client: Client, work: Work | None = None, *, redaction: Redaction = NO_SECRETS) -> None:
+    def __init__(
+        self,
+        client: Client,
+        work: Work | None = None,
+        *,
+        redaction: Redaction = NO_SECRETS,
+        sampling: bool = False,
+    ) -> None:
         self.client = client
+        self.sampling = sampling
         self._redaction = redaction
         self._questions: deque[ServerQuestions] = deque()
         self._news = asyncio.Event()
@@ -47,6 +57,11 @@ class Exchange:
         self._names: set[str] = set()
         self._task = asyncio.create_task((work or _nothing)(self), name="MCP exchange")
         self._task.add_done_callback(lambda _: self._news.set())
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """What the server may ask for."""
+        return capabilities_for(self.client, sampling=self.sampling)
 
     @property
     def ended(self) -> bool:
@@ -138,6 +153,12 @@ class Exchange:
             unused = f"{name}#{count}"
         self._names.add(unused)
         return unused
+
+
+def capabilities_for(client: Client, *, sampling: bool) -> dict[str, Any]:
+    """Return what a server may ask a client for: what the client can, and the source allows."""
+    allowed = [name for name in CAPABILITIES.values() if sampling or name != SAMPLING]
+    return {name: client.capabilities[name] for name in allowed if name in client.capabilities}
 
 
 async def _nothing(_: Exchange) -> Mapping[str, Any]:

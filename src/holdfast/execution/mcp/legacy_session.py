@@ -115,7 +115,7 @@ async def answer(exchange: Exchange, question: Message) -> dict[str, Any]:
     id, method = question.get("id"), str(question.get("method"))
     if method == "ping":
         return {"jsonrpc": "2.0", "id": id, "result": {}}
-    if method not in CAPABILITIES:
+    if CAPABILITIES.get(method) not in exchange.capabilities:
         return refusal(id)
     try:
         replies = await exchange.ask({"input": Forwarded(method, params_of(question))})

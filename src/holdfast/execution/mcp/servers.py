@@ -13,10 +13,10 @@ from holdfast.core.errors import LimitReached, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress
 from holdfast.execution.mcp.connections import OPENED, McpConnections, Upstream
-from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.exchange import Exchange, capabilities_for
 from holdfast.execution.mcp.http import SessionGone
 from holdfast.execution.mcp.legacy_session import LegacySession
-from holdfast.execution.mcp.modern_session import ModernSession, capabilities_for
+from holdfast.execution.mcp.modern_session import ModernSession
 from holdfast.execution.mcp.stdio import Programs
 from holdfast.mcp.headers import MirroredArgument
 from holdfast.mcp.protocol import LEGACY, MODERN, SERVER_INFO
@@ -131,7 +131,7 @@ class McpServers(PeriodicJob):
             next = "Look into the logs of that server."
             raise Unavailable(f"{upstream.name} ends each session at once", why=why, next=next)
 
-        return Exchange(client, work, redaction=upstream.redaction)
+        return Exchange(client, work, redaction=upstream.redaction, sampling=upstream.sampling)
 
     def cancel(self, exchange: Exchange) -> None:
         """End an exchange, and tell its server. This does not wait for the server."""
