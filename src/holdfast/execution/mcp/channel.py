@@ -142,8 +142,8 @@ class ChannelServer(LegacyServer, ModernServer):
         params = params_of(message)
         if method == "notifications/progress":
             pendings = [each for each in self._requests.values() if each.token == params.get("progressToken")]
-        elif method == "notifications/message":
-            pendings = [*self._requests.values()]
+        elif method == "notifications/message":  # it does not say to which request it belongs
+            pendings = [*self._requests.values()] if len(self._requests) == 1 else []
         else:
             self._notify(method)
             return

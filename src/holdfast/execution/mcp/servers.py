@@ -238,12 +238,14 @@ class McpServers(PeriodicJob):
             return kept
 
     async def _modern_session(self, upstream: Upstream) -> _Kept:
-        key = (upstream.key, MODERN)
+        # Other connections keep the messages of their requests apart, and can be shared.
+        key = (upstream.key, MODERN, "" if upstream.program is None else upstream.user)
         kept = self._alive(key)
         if kept is None:
             async with self._connections.lock(upstream):
                 kept = self._alive(key)
                 if kept is None:
+                    await self._make_room(upstream)
                     kept = self._sessions[key] = _Kept(await self._connections.open_modern(upstream))
         return kept
 
