@@ -1,17 +1,20 @@
 """Sessions with MCP servers: when they are opened, shared, lost and ended."""
 
+import asyncio
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import count, product
 
 import pytest
 from aiohttp import web
 
+from holdfast.core.errors import TimedOut
 from holdfast.mcp.protocol import McpError
 from tests.execution.mcp.scripted import (
     CALL,
     INITIALIZED,
     TELL,
     TOLD,
+    AskedClient,
     Message,
     ScriptedServer,
     failure,
@@ -90,3 +93,83 @@ async def test_an_error_of_a_request_with_the_status_400_does_not_end_its_sessio
 
     assert service.methods["initialize"] == 1
     assert service.methods[CALL] == 2
+
+
+async def test_a_session_in_use_waits_for_no_session_that_another_user_opens() -> None:
+    service = ServerWithSessions()
+    opened, hanging = service.handlers["initialize"], asyncio.Event()
+
+    async def hang(request: web.Request, message: Message) -> web.StreamResponse:
+        if service.methods["initialize"] != 2:
+            return await opened(request, message)
+        hanging.set()
+        await asyncio.Event().wait()
+        return web.Response()
+
+    service.handlers["initialize"] = hang
+    async with service.serving(), sessions() as servers, asyncio.timeout(5):
+        await servers.call(server_at(service, "ann"), CALL, TELL)
+        bob = asyncio.create_task(servers.call(server_at(service, "bob"), CALL, TELL))
+        await hanging.wait()
+
+        warm = await servers.call(server_at(service, "ann"), CALL, TELL)
+        cold = await servers.call(server_at(service, "carol"), CALL, TELL)
+        bob.cancel()
+
+    assert warm == cold == TOLD
+
+
+async def test_a_handshake_that_hangs_fails_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.execution.mcp.connections.HANDSHAKE_SECONDS", 0.05)
+    service = ServerWithSessions()
+
+    async def hang(_: web.Request, __: Message) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        return web.Response()
+
+    service.handlers["initialize"] = hang
+    async with service.serving(), sessions() as servers, asyncio.timeout(5):
+        with pytest.raises(TimedOut, match="did not open a session"):
+            await servers.call(server_at(service), CALL, TELL)
+
+
+async def test_calls_at_the_same_time_open_one_session() -> None:
+    service = ServerWithSessions()
+    async with service.serving(), sessions() as servers:
+        await asyncio.gather(*(servers.call(server_at(service, "ann"), CALL, TELL) for _ in range(20)))
+
+    assert service.methods["initialize"] == 1
+
+
+async def test_unknown_capabilities_of_clients_open_no_sessions() -> None:
+    service = ServerWithSessions()
+    async with service.serving(), sessions() as servers:
+        for number in range(5):
+            client = AskedClient(elicitation={"x": number}, roots={"listChanged": bool(number % 2)}, y=number)
+            await servers.call(server_at(service, "ann"), CALL, TELL, client=client)
+
+    assert service.methods["initialize"] == 1
+
+
+async def test_no_user_gets_the_session_in_which_the_lists_of_a_server_are_read() -> None:
+    service = ServerWithSessions()
+    async with service.serving(), sessions() as servers:
+        await servers.about(server_at(service))
+        await servers.call(server_at(service, "ann"), CALL, TELL)
+
+    assert service.methods["initialize"] == 2
+
+
+async def test_a_user_with_many_sessions_ends_its_own() -> None:
+    service = ServerWithSessions()
+    elicitation: Sequence[Message] = ({}, {"form": {}}, {"url": {}})
+    sampling: Sequence[Message] = ({}, {"tools": {}}, {"context": {}})
+    async with service.serving(), sessions() as servers:
+        await servers.call(server_at(service, "ann", sampling=True), CALL, TELL)
+        for each, other in product(elicitation, sampling):
+            client = AskedClient(elicitation=each, sampling=other)
+            await servers.call(server_at(service, "bob", sampling=True), CALL, TELL, client=client)
+        ended = [*service.ended]
+
+    assert service.methods["initialize"] == 10
+    assert ended == ["s2"]

@@ -9,8 +9,9 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Any, cast
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
-from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.core.errors import HoldfastError, TimedOut, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress
 from holdfast.execution.mcp.channel import ChannelServer
@@ -28,6 +29,7 @@ from holdfast.skills.client import SILENT
 
 FORGET_VERSIONS = 600.0  # seconds after which a server is asked again which versions it speaks
 DISCOVER_SECONDS = 20.0  # for a program to start and to say which versions it speaks
+HANDSHAKE_SECONDS = 20.0  # for the handshake of a session
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a program that failed is started again
 SERVER_ERROR = 500
 NO_STREAMABLE_HTTP = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
@@ -61,6 +63,10 @@ class Upstream:
         known = [self.tenant, self.source, self.url, sorted(self.headers.items()), program, self.sampling]
         return hashlib.blake2s(render(known)).hexdigest()
 
+    def is_for_same_user(self, other: "Upstream") -> bool:
+        """Whether another one is the same server, for the same user."""
+        return (self.key, self.user) == (other.key, other.user)
+
     @property
     def name(self) -> str:
         """Names the server in errors."""
@@ -85,7 +91,7 @@ class McpConnections:
         self._sse: set[str] = set()  # servers that only have the first transport
         self._discovered: dict[str, ChannelServer] = {}  # programs that nobody has used yet
         self._failures: dict[str, _Failures] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
         """Stop the programs that nobody has used."""
@@ -93,15 +99,11 @@ class McpConnections:
             await server.close()
         self._discovered.clear()
 
-    def lock(self, upstream: Upstream) -> asyncio.Lock:
-        """Return the lock under which connections with a server are opened."""
-        return self._locks.setdefault(upstream.key, asyncio.Lock())
-
     async def versions_of(self, upstream: Upstream) -> frozenset[str]:
         """Return the versions that a server speaks, as far as we do."""
         known = self._known_versions(upstream)
         if known is None:
-            async with self.lock(upstream):
+            async with self._locks.setdefault(upstream.key, asyncio.Lock()):
                 known = self._known_versions(upstream)
                 if known is None:
                     found = self._ask_program(upstream) if upstream.program is not None else self._ask(upstream)
@@ -159,7 +161,12 @@ class McpConnections:
         return HttpServer(self._egress, upstream.url, upstream.headers, limit=self._limit)
 
     async def _shake_hands(self, server: LegacyServer, capabilities: Mapping[str, Any]) -> LegacySession:
-        session = await LegacySession.open(server, about=self._about, capabilities=capabilities)
+        try:
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                session = await LegacySession.open(server, about=self._about, capabilities=capabilities)
+        except TimeoutError:
+            why = f"it did not answer within {HANDSHAKE_SECONDS:g} seconds"
+            raise TimedOut("the MCP server did not open a session", why=why, next="Try again later.") from None
         if capabilities and isinstance(server, ChannelServer):
             server.serialize()
         return session

@@ -6,19 +6,20 @@ answer, the call ends with the question, and another call brings the answer. The
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
 from holdfast.core.errors import HoldfastError
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.runner import redact_error
-from holdfast.mcp.inputs import CAPABILITIES, Forwarded, MissingCapability
+from holdfast.mcp.inputs import Forwarded, MissingCapability
 from holdfast.mcp.protocol import LOG_LEVELS, McpError
 from holdfast.skills.client import Client
 
 Replies = Mapping[str, Mapping[str, Any]]  # by the names of the questions
 MAX_MESSAGES = 10_000  # of a server in one exchange
 SAMPLING = "sampling"  # the capability of a client whose model can be asked
+OPTIONS: Mapping[str, Sequence[str]] = {"elicitation": ("form", "url"), SAMPLING: ("context", "tools"), "roots": ()}
 NO_SECRETS = Redaction(())
 
 Work = Callable[["Exchange"], Coroutine[Any, Any, Mapping[str, Any]]]
@@ -156,9 +157,16 @@ class Exchange:
 
 
 def capabilities_for(client: Client, *, sampling: bool) -> dict[str, Any]:
-    """Return what a server may ask a client for: what the client can, and the source allows."""
-    allowed = [name for name in CAPABILITIES.values() if sampling or name != SAMPLING]
-    return {name: client.capabilities[name] for name in allowed if name in client.capabilities}
+    """Return what a server may ask a client for: what the client can, and the source allows.
+
+    Only what the protocol knows: sessions are kept by it, and a client must not get new ones as it likes.
+    """
+    found: dict[str, Any] = {}
+    for name, options in OPTIONS.items():
+        if name in client.capabilities and (sampling or name != SAMPLING):
+            given: object = client.capabilities[name]
+            found[name] = {option: {} for option in options if isinstance(given, dict) and option in given}
+    return found
 
 
 async def _nothing(_: Exchange) -> Mapping[str, Any]:
