@@ -12,6 +12,9 @@ TOOLS = (
     "die",
     "hang",
     "flood",
+    "noise",
+    "blank",
+    "questions",
     "garbage",
     "wrong_id",
     "huge",
@@ -19,6 +22,15 @@ TOOLS = (
     "no_result",
     "cancelled",
 )
+
+LOG = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 99}}
+PING = {"jsonrpc": "2.0", "id": "q", "method": "ping"}
+ENDLESS = {  # what tools write for ever
+    "flood": json.dumps(LOG) + "\n",
+    "noise": "starting...\n",
+    "blank": "\n",
+    "questions": json.dumps(PING) + "\n",
+}
 
 
 def write(message: object) -> None:
@@ -41,11 +53,9 @@ def call(id: Any, name: str, seen: list[str]) -> None:
             os._exit(3)
         case "hang":
             pass
-        case "flood":
+        case _ if name in ENDLESS:
             while True:
-                write(
-                    {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 99}}
-                )
+                sys.stdout.write(ENDLESS[name])
         case "garbage":
             sys.stdout.write("{this is not JSON\n")
             write(result(id, "after garbage"))

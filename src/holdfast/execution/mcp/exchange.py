@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, LimitReached
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.runner import redact_error
 from holdfast.mcp.inputs import Forwarded, MissingCapability
@@ -18,6 +18,7 @@ from holdfast.skills.client import Client
 
 Replies = Mapping[str, Mapping[str, Any]]  # by the names of the questions
 MAX_MESSAGES = 10_000  # of a server in one exchange
+MAX_OPEN = 10  # questions of a server that wait for answers, in one exchange
 SAMPLING = "sampling"  # the capability of a client whose model can be asked
 OPTIONS: Mapping[str, Sequence[str]] = {"elicitation": ("form", "url"), SAMPLING: ("context", "tools"), "roots": ()}
 NO_SECRETS = Redaction(())
@@ -55,7 +56,7 @@ class Exchange:
         self._questions: deque[ServerQuestions] = deque()
         self._news = asyncio.Event()
         self._messages = 0
-        self._names: set[str] = set()
+        self._names: dict[str, int] = {}  # of questions, and how many began with them
         self._task = asyncio.create_task((work or _nothing)(self), name="MCP exchange")
         self._task.add_done_callback(lambda _: self._news.set())
 
@@ -103,6 +104,8 @@ class Exchange:
 
     async def ask(self, requests: Mapping[str, Forwarded]) -> Replies:
         """Ask the client, and return its replies by the same names. For the work of the exchange."""
+        if len(self._questions) >= MAX_OPEN:
+            raise LimitReached("the question was not asked", why=f"{MAX_OPEN} others of this server wait for answers")
         names = {name: self._unused_name(self._redaction.redact(name)) for name in requests}
         questions = ServerQuestions(
             {
@@ -115,11 +118,15 @@ class Exchange:
         replies = await questions.replies
         return {name: replies[other] for name, other in names.items()}
 
-    async def notify(self, method: object, params: Mapping[str, Any]) -> None:
-        """Pass a notification of the server on to the client. For the work of the exchange."""
+    def count_message(self) -> None:
+        """Count a message of the server besides the response. Raise HoldfastError if there are too many."""
         self._messages += 1
         if self._messages > MAX_MESSAGES:
-            raise HoldfastError("the server was not heard out", why=f"it sent more than {MAX_MESSAGES:,} notifications")
+            raise HoldfastError("the server was not heard out", why=f"it sent more than {MAX_MESSAGES:,} messages")
+
+    async def notify(self, method: object, params: Mapping[str, Any]) -> None:
+        """Pass a notification of the server on to the client. For the work of the exchange."""
+        self.count_message()
         params = self._redaction.redact(params)
         if method == "notifications/progress":
             progress, total, message = (params.get(name) for name in ("progress", "total", "message"))
@@ -148,11 +155,11 @@ class Exchange:
 
     def _unused_name(self, name: str) -> str:
         """Return a name that no earlier question has: its answer would be taken for the answer to this one."""
-        unused, count = name, 1
+        unused = name
         while unused in self._names:
-            count += 1
-            unused = f"{name}#{count}"
-        self._names.add(unused)
+            self._names[name] += 1
+            unused = f"{name}#{self._names[name]}"
+        self._names[unused] = 1
         return unused
 
 

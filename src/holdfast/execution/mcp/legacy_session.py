@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, cast
 
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.exchange import MAX_OPEN, Exchange
 from holdfast.execution.mcp.http import HttpReply, HttpServer, Receive, SessionGone, UnexpectedStatus
 from holdfast.execution.mcp.messages import Message, StreamPlace, is_response, params_of, refusal, result_of
 from holdfast.execution.mcp.modern_session import READING, next_id
@@ -146,7 +146,13 @@ class HttpSession(LegacyServer):
                 found.append(received)
                 return True
             if "method" in received and "id" in received:
-                answers.add(asyncio.create_task(self._answer(exchange, received), name="answer to an MCP server"))
+                exchange.count_message()
+                if len(answers) >= MAX_OPEN:  # the server is read no further until it has taken this
+                    await self._send_answer(refusal(received["id"], INTERNAL_ERROR, "there are too many questions"))
+                    return False
+                task = asyncio.create_task(self._answer(exchange, received), name="answer to an MCP server")
+                answers.add(task)
+                task.add_done_callback(answers.discard)
             else:
                 await exchange.notify(received.get("method"), params_of(received))
             return False
@@ -167,7 +173,7 @@ class HttpSession(LegacyServer):
             await self._cancel(message)
             raise
         finally:
-            for task in answers:
+            for task in [*answers]:
                 task.cancel()
         return found[0]
 
@@ -210,7 +216,9 @@ class HttpSession(LegacyServer):
         return StreamPlace(reply.place.last or place.last, reply.place.retry)
 
     async def _answer(self, exchange: Exchange, question: Message) -> None:
-        response = await answer(exchange, question)
+        await self._send_answer(await answer(exchange, question))
+
+    async def _send_answer(self, response: Message) -> None:
         try:
             await self.send(response)
         except HoldfastError as error:

@@ -38,7 +38,7 @@ async def messages_of(data: bytes) -> list[Message]:
     except HoldfastError as error:
         raise Unavailable("the server sent a message that is not valid JSON", why=error.why) from None
     batch = cast(list[Any], found) if isinstance(found, list) else [found]
-    if not all(isinstance(each, dict) and cast(Message, each).get("jsonrpc") == "2.0" for each in batch):
+    if not batch or not all(isinstance(each, dict) and cast(Message, each).get("jsonrpc") == "2.0" for each in batch):
         raise Unavailable("the server sent something that is not a JSON-RPC message")
     return cast(list[Message], batch)
 

@@ -25,6 +25,7 @@ from holdfast.skills.client import SILENT, Client
 
 IDLE = 300.0  # seconds after which a session that nobody uses is closed
 PAUSE = 15.0  # seconds between two looks for such sessions
+GATHER = 0.2  # seconds in which changes of a source are one change
 MAX_SESSIONS = 100  # with one server
 MAX_PROGRAMS = 20  # of one server that is a program
 MAX_OF_USER = 8  # sessions of one user with one server: its clients can declare different capabilities
@@ -89,9 +90,12 @@ class McpServers(PeriodicJob):
         self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
         self._waiting: dict[str, _Waiting] = {}
         self._ending: set[Exchange] = set()
+        self._changes: dict[tuple[str, str], asyncio.TimerHandle] = {}
 
     async def __aexit__(self, *_: object) -> None:
         await super().__aexit__()
+        for change in self._changes.values():
+            change.cancel()
         for waiting in self._waiting.values():
             self.cancel(waiting.exchange)
         with suppress(TimeoutError):
@@ -306,8 +310,16 @@ class McpServers(PeriodicJob):
             await self._sessions.pop(first).session.close()
 
     def _changed(self, upstream: Upstream, method: str) -> None:
-        if method in CHANGES:
-            self.on_change(upstream.tenant, upstream.source)
+        """Tell once of all changes within a moment: a server may announce them as often as it likes."""
+        source = upstream.tenant, upstream.source
+        if method not in CHANGES or source in self._changes:
+            return
+
+        def tell() -> None:
+            del self._changes[source]
+            self.on_change(*source)
+
+        self._changes[source] = asyncio.get_running_loop().call_later(GATHER, tell)
 
     def _forget(self, kept: _Kept) -> None:
         self._sessions = {key: each for key, each in self._sessions.items() if each is not kept}
