@@ -215,7 +215,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
         processes = SandboxProcesses()
         servers = McpServers(
             egress,
-            Programs(processes, settings.folders),
+            Programs(processes, settings.folders, settings.writable_folders),
             about=SERVER,
             limit=settings.max_response_bytes,
             patience=60.0 * config.gateway.state_minutes,

@@ -13,6 +13,7 @@ TOOLS = (
     "hang",
     "flood",
     "noise",
+    "write",
     "blank",
     "questions",
     "garbage",
@@ -44,6 +45,16 @@ def result(id: Any, text: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}}
 
 
+def written(folder: str) -> str:
+    """Say whether a folder can be written."""
+    try:
+        with open(os.path.join(folder, "written.py"), "w", encoding="utf-8") as file:  # noqa: PTH118, PTH123 - quick
+            file.write("print()")
+    except OSError as error:
+        return type(error).__name__
+    return "written"
+
+
 def call(id: Any, name: str, seen: list[str]) -> None:
     """Do what a tool is there for."""
     match name:
@@ -56,6 +67,8 @@ def call(id: Any, name: str, seen: list[str]) -> None:
         case _ if name in ENDLESS:
             while True:
                 sys.stdout.write(ENDLESS[name])
+        case "write":
+            write(result(id, written(os.environ["FOLDER"])))
         case "garbage":
             sys.stdout.write("{this is not JSON\n")
             write(result(id, "after garbage"))

@@ -113,11 +113,12 @@ class ProgramChannel(MessageChannel):
 
 
 class Programs:
-    """Starts programs in the sandbox. `folders`: what they may read and write besides their own folder."""
+    """Starts programs in the sandbox. `readable` and `writable`: their folders besides their own."""
 
-    def __init__(self, processes: SandboxProcesses, folders: Sequence[Path]) -> None:
+    def __init__(self, processes: SandboxProcesses, readable: Sequence[Path], writable: Sequence[Path]) -> None:
         self._processes = processes
-        self._folders = folders
+        self._readable = readable
+        self._writable = writable
 
     async def start(self, program: ServerProgram, *, limit: int) -> ProgramChannel:
         """Start a program. Raise Unavailable if it cannot be started. `limit` is the most bytes of a message."""
@@ -127,7 +128,9 @@ class Programs:
             raise Unavailable(
                 f"the program {name} cannot be started", why="it is not there", next="Install it on the server."
             )
-        surroundings = Surroundings(environment=program.environment, writable=self._folders, network=True)
+        surroundings = Surroundings(
+            environment=program.environment, readable=self._readable, writable=self._writable, network=True
+        )
         async with AsyncExitStack() as stack:
             process = await stack.enter_async_context(
                 self._processes.open((str(Path(path).absolute()), *words), LIMITS, surroundings, line=CHUNK)
