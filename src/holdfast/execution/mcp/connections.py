@@ -29,6 +29,7 @@ from holdfast.skills.client import SILENT
 
 FORGET_VERSIONS = 600.0  # seconds after which a server is asked again which versions it speaks
 DISCOVER_SECONDS = 20.0  # for a program to start and to say which versions it speaks
+OPEN_SECONDS = 60.0  # for a stream of changes to be open
 HANDSHAKE_SECONDS = 20.0  # for the handshake of a session
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a program that failed is started again
 SERVER_ERROR = 500
@@ -139,14 +140,17 @@ class McpConnections:
         """
 
         async def receive(message: Message) -> bool:
+            limit.reschedule(None)  # the stream is open
             self._changed(upstream, str(message.get("method")))
             return "id" in opening and is_response(message, opening["id"])
 
-        if MODERN in await self.versions_of(upstream):
-            opening, headers = ModernSession(self.http(upstream), about=self._about).listening(lists)
-            await self.http(upstream).post(opening, headers, receive, again=True, counted=False)
-            return
-        session, opening = await self.open_legacy(upstream, {}), dict[str, Any]()
+        opening: Message = {}
+        async with asyncio.timeout(OPEN_SECONDS) as limit:
+            if MODERN in await self.versions_of(upstream):
+                opening, headers = ModernSession(self.http(upstream), about=self._about).listening(lists)
+                await self.http(upstream).post(opening, headers, receive, again=True, counted=False)
+                return
+            session = await self.open_legacy(upstream, {})
         self._changed(upstream, OPENED)
         try:
             if isinstance(session.server, HttpSession):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
 from holdfast.core.errors import HoldfastError, LimitReached
+from holdfast.execution.egress import leave_connection
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.runner import redact_error
 from holdfast.mcp.inputs import Forwarded, MissingCapability
@@ -114,6 +115,7 @@ class Exchange:
             }
         )
         self._questions.append(questions)
+        leave_connection()  # a person may need minutes for the answer
         self._news.set()
         replies = await questions.replies
         return {name: replies[other] for name, other in names.items()}

@@ -105,9 +105,12 @@ class HttpServer(ModernServer):
         return await self._request("GET", self.url, sent, None, receive, again=True, counted=counted)
 
     async def stream(self, take: Callable[[bytes], Awaitable[None]]) -> None:
-        """Read a stream until it ends, and hand over the data of its events. It may be endless, its events not."""
+        """Read a stream until it ends, and hand over the data of its events. It may be endless, its events not.
+
+        It takes no place among the connections: sessions are limited.
+        """
         hop = Hop(URL(self.url, encoded=True).raw_host or "")
-        async with self._egress.reserve_connection(hop):
+        async with self._egress.reserve_connection(hop, counted=False):
             try:
                 async with self._egress.session().get(
                     URL(self.url, encoded=True), headers={**self._headers, "Accept": STREAM}, allow_redirects=False

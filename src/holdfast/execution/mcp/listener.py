@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core.background import PeriodicJob, end_task
 from holdfast.core.errors import HoldfastError
+from holdfast.core.shares import set_holder
 from holdfast.execution.mcp.http import SessionGone
 from holdfast.execution.mcp.runner import McpBackends
 from holdfast.mcp.protocol import McpError
@@ -60,6 +61,7 @@ class McpListener(PeriodicJob):
 
     async def _listen(self, row: Row) -> None:
         """Listen until nobody wants it."""
+        set_holder(row["host_id"], None)
         backends = self._backends(self._postgres.tenant(row["host_id"]))
         backend = msgspec.structs.replace(msgspec.convert(row["backend"], Backend), source=row["name"])
         failures = 0
