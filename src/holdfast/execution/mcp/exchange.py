@@ -149,7 +149,7 @@ class Exchange:
             return self._redaction.redact(self._task.result())
         except McpError as error:
             message, data = self._redaction.redact(error.message), self._redaction.redact(error.data)
-            raise McpError(error.code, message, data) from None
+            raise McpError(error.code, message, data) from None  # without the status: it is not the one of our answer
         except HoldfastError as error:
             if isinstance(error, MissingCapability):
                 error.missing = self._redaction.redact(error.missing)

@@ -12,7 +12,15 @@ from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress, Hop
 from holdfast.execution.mcp.exchange import Exchange
-from holdfast.execution.mcp.messages import Message, StreamPlace, events_of, is_response, messages_of, params_of
+from holdfast.execution.mcp.messages import (
+    Message,
+    StreamPlace,
+    events_of,
+    is_response,
+    messages_of,
+    params_of,
+    result_of,
+)
 from holdfast.execution.mcp.modern_session import ModernServer
 from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT
 from holdfast.execution.rest.responses import read_body
@@ -72,6 +80,7 @@ class HttpServer(ModernServer):
             found += error.responses_to(message["id"])
             if not found:
                 raise
+            result_of(found[0], status=error.status)
         if not found:
             raise Unavailable("the server ended its response without a result")
         return found[0]

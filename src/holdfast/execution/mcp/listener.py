@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.request import Backend
 
+LASTING = 60.0  # seconds after which a stream that ends is no failure
 LOOK = 2.0  # seconds between two looks for sources that are new, changed or gone
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a stream that has ended is opened again
 MOST = 200  # servers to which one process listens
@@ -66,13 +68,13 @@ class McpListener(PeriodicJob):
         backend = msgspec.structs.replace(msgspec.convert(row["backend"], Backend), source=row["name"])
         failures = 0
         while True:
+            began = monotonic()
             try:
                 upstream, _ = await backends.upstream(backend)
                 await backends.servers.listen(upstream, row["announces"])
-                failures = 0
             except (HoldfastError, McpError, SessionGone, TimeoutError) as error:
                 log.info("the stream of the source %s has ended: %s", row["name"], error)
             except Exception:
                 log.exception("internal error: the source %s cannot be listened to; retrying later", row["name"])
-            failures += 1
+            failures = 1 if monotonic() - began >= LASTING else failures + 1
             await asyncio.sleep(min(FIRST_PAUSE * 2 ** min(failures - 1, 10), LONGEST_PAUSE) * (0.8 + random.random()))

@@ -50,15 +50,15 @@ def is_response(message: Message, id: object) -> bool:
     return message.get("id") == id or ("error" in message and message.get("id") is None)
 
 
-def result_of(message: Message) -> dict[str, Any]:
-    """Return the result in a response. Raise McpError if it is an error."""
+def result_of(message: Message, *, status: int = 200) -> dict[str, Any]:
+    """Return the result in a response. Raise McpError if it is an error. `status`: that of HTTP."""
     error: object = message.get("error")
     if isinstance(error, dict):
         fields = cast(dict[str, Any], error)
         code, data = fields.get("code"), fields.get("data")
         number = code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR
         text = str(fields.get("message") or "the server gives no reason")[:MAX_TEXT]
-        raise McpError(number, text, cast(dict[str, Any], data) if isinstance(data, dict) else None)
+        raise McpError(number, text, cast(dict[str, Any], data) if isinstance(data, dict) else None, status=status)
     result: object = message.get("result")
     if not isinstance(result, dict):
         raise Unavailable("the server sent a response without a result")

@@ -94,11 +94,9 @@ class ModernSession:
         again: bool,
     ) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": next_id(), "method": method, "params": params}
-        response = await self.server.request(
-            exchange, message, headers_of(MODERN, method, params, mirrored), again=again
-        )
+        headers = headers_of(MODERN, method, params, mirrored)
         try:
-            return result_of(response)
+            return result_of(await self.server.request(exchange, message, headers, again=again))
         except McpError as error:
             missing = (error.data or {}).get("requiredCapabilities")
             if error.code == MISSING_CAPABILITY and isinstance(missing, dict):
