@@ -153,7 +153,8 @@ class SharedExecution:
         return McpListener(postgres, lambda database: self._mcp(database, Secrets(database, self.sealing)))
 
     def _mcp(self, database: Database, secrets: Secrets) -> McpBackends:
-        return McpBackends(database, self.servers, secrets.values, commands=self.settings.commands)
+        commands, timeout = self.settings.commands, self.agents.tool_timeout
+        return McpBackends(database, self.servers, secrets.values, commands=commands, timeout=timeout)
 
     def _http(self, secrets: Secrets, dialect: Dialect) -> HttpRunner:
         most = self.settings.max_response_bytes

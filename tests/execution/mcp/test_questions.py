@@ -1,14 +1,16 @@
 """Questions of MCP servers to the clients of their callers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from holdfast.core.errors import HoldfastError
+from holdfast.mcp.inputs import InputRequest, Reply
 from holdfast.mcp.protocol import METHOD_NOT_FOUND
+from holdfast.skills.client import InputRequired
 from tests.execution.mcp.scripted import (
     CALL,
     TELL,
@@ -86,3 +88,34 @@ async def test_a_server_can_ask_the_model_of_a_client_if_its_source_allows_it() 
         await servers.call(server_at(service, sampling=True), CALL, TELL, client=client)
 
     assert service.answers_of_client[0]["result"] == {"role": "assistant"}
+
+
+async def test_a_client_that_answers_after_the_server_went_on_gets_the_result() -> None:
+    service = ScriptedServer()
+
+    async def go_on(request: web.Request, message: Message) -> web.StreamResponse:
+        stream = await Stream.begin(request)
+        method = "elicitation/create"
+        await stream.send({"jsonrpc": "2.0", "id": "q", "method": method, "params": PARAMS[method]})
+        await asked.wait()
+        await stream.send(response(message["id"], TOLD))
+        return stream.response
+
+    class Away(AskedClient):
+        async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
+            """Come back later."""
+            raise InputRequired(requests)
+
+    asked = asyncio.Event()
+    service.handlers[CALL] = go_on
+    async with service.serving(), sessions() as servers, asyncio.timeout(5):
+        away, back = Away(elicitation={}), AskedClient(elicitation={})
+        exchange = servers.begin(server_at(service), CALL, TELL, client=away)
+        with pytest.raises(InputRequired):
+            await exchange.result(away)
+        asked.set()
+        await exchange.wait()
+
+        assert await exchange.result(back) == TOLD
+
+    assert not back.asked

@@ -34,6 +34,16 @@ class ServerQuestions:
         self.requests = requests
         self.replies: asyncio.Future[Replies] = asyncio.get_running_loop().create_future()
 
+    def answer(self, replies: Replies) -> None:
+        """Give the answers to the server, if it still waits for them."""
+        if not self.replies.done():
+            self.replies.set_result(replies)
+
+    def fail(self, error: HoldfastError) -> None:
+        """Tell the server why there are no answers, if it still waits for them."""
+        if not self.replies.done():
+            self.replies.set_exception(error)
+
 
 class Exchange:
     """A request in progress. `client` is the one that waits for it now.
@@ -87,10 +97,10 @@ class Exchange:
                 try:
                     replies = await client.inputs(asked.requests)
                 except HoldfastError as error:
-                    asked.replies.set_exception(error)
+                    asked.fail(error)
                 else:
-                    asked.replies.set_result({name: reply.result for name, reply in replies.items()})
-                self._questions.popleft()
+                    asked.answer({name: reply.result for name, reply in replies.items()})
+                self._forget(asked)
             if self._task.done():
                 return self._result()
 
@@ -117,7 +127,10 @@ class Exchange:
         self._questions.append(questions)
         leave_connection()  # a person may need minutes for the answer
         self._news.set()
-        replies = await questions.replies
+        try:
+            replies = await questions.replies
+        finally:
+            self._forget(questions)  # a server may go on without the answer
         return {name: replies[other] for name, other in names.items()}
 
     def count_message(self) -> None:
@@ -143,6 +156,10 @@ class Exchange:
             await self.client.log(
                 str(params["level"]), params.get("data"), logger=logger if isinstance(logger, str) else None
             )
+
+    def _forget(self, questions: ServerQuestions) -> None:
+        if questions in self._questions:
+            self._questions.remove(questions)
 
     def _result(self) -> Mapping[str, Any]:
         try:
