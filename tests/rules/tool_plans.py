@@ -59,6 +59,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/sources/sql/forget_imports.sql": Plan("source_import_pkey", (ID, 100, MINUTE)),
     "skills/sources/sql/imported_tools.sql": Plan("registry_change_", (7, 9)),
     "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
+    "skills/sources/sql/other_servers.sql": Plan("tool_source_", ("shop",)),
     "skills/sources/sql/record_import.sql": Plan("registry_pkey", (ID, 7, "1", 1, 1, 1, 1, "ann")),
     "skills/sources/sql/source_import.sql": Plan("source_import_pkey", ("source-7", None)),
     "skills/sources/sql/source_imports.sql": Plan("source_import_pkey", ("source-7", 5)),

@@ -606,7 +606,12 @@ class ExecutionSettings(SettingsSection):
         description="programs that sources may start as MCP servers, such as `node`: the exact first word of their "
         "commands; by default none",
     )
-    folders: Folders = Field(default=(), description="folders that these programs may read and write")
+    folders: Folders = Field(
+        default=(), description="folders that these programs may read, such as the one with their files"
+    )
+    writable_folders: Folders = Field(
+        default=(), description="folders that the programs of all sources, of all tenants, may read and write"
+    )
     secret_key: StrongSecret = Field(
         default=None, description="key that encrypts the secrets of back ends; if unset, the installation's secret"
     )

@@ -153,7 +153,8 @@ class SharedExecution:
         return McpListener(postgres, lambda database: self._mcp(database, Secrets(database, self.sealing)))
 
     def _mcp(self, database: Database, secrets: Secrets) -> McpBackends:
-        return McpBackends(database, self.servers, secrets.values, commands=self.settings.commands)
+        commands, timeout = self.settings.commands, self.agents.tool_timeout
+        return McpBackends(database, self.servers, secrets.values, commands=commands, timeout=timeout)
 
     def _http(self, secrets: Secrets, dialect: Dialect) -> HttpRunner:
         most = self.settings.max_response_bytes
@@ -215,7 +216,7 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
         processes = SandboxProcesses()
         servers = McpServers(
             egress,
-            Programs(processes, settings.folders),
+            Programs(processes, settings.folders, settings.writable_folders),
             about=SERVER,
             limit=settings.max_response_bytes,
             patience=60.0 * config.gateway.state_minutes,

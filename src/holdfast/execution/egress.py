@@ -7,10 +7,11 @@ after name resolution, however the name was written, for each attempt, and again
 import ipaddress
 import re
 import socket
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
@@ -18,7 +19,7 @@ from yarl import URL
 
 from holdfast.core.errors import BadSetting, Forbidden, InvalidInput, Unavailable
 from holdfast.core.limits import LimitSettings
-from holdfast.core.shares import Shares, shared_by_tenant
+from holdfast.core.shares import Shares, current_holder, shared_by_tenant
 
 if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
@@ -131,16 +132,22 @@ class AllowedHosts:
 class Hop:
     """A request in progress to one host: how many sockets were created for it, and the addresses that were refused.
 
-    `waits`: all connections are in use, and it has none yet.
+    `waits`: all connections are in use, and it has none yet. `places`: how to release those that it has.
     """
 
-    __slots__ = ("host", "refused", "sockets", "waits")
+    __slots__ = ("host", "places", "refused", "sockets", "waits")
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.waits = False
         self.sockets = 0
         self.refused: list[str] = []
+        self.places: list[Callable[[], None]] = []
+
+    def leave(self) -> None:
+        """Release its place among the connections."""
+        while self.places:
+            self.places.pop()()
 
     def refusal(self) -> Forbidden:
         """Return the error for the refused addresses."""
@@ -153,6 +160,16 @@ class Hop:
 
 
 _current_hop: ContextVar[Hop] = ContextVar("holdfast_hop")
+
+
+def leave_connection() -> None:
+    """Let others have the place of this task's connection, which waits for somebody and not for its back end.
+
+    The caller limits how many wait so.
+    """
+    hop = _current_hop.get(None)
+    if hop is not None:
+        hop.leave()
 
 
 class RefusedAddress(OSError):
@@ -203,11 +220,17 @@ class Egress:
         host_shares = self._host_shares.get(hop.host)
         if host_shares is None:
             host_shares = self._host_shares[hop.host] = self._make_shares("connections to one back end", PER_HOST)
+        holder = current_holder()
         hop.waits = True
-        async with host_shares.hold(), self._all_shares.hold():
+        try:
+            for shares in (host_shares, self._all_shares):
+                await shares.wait(holder)
+                hop.places.append(partial(shares.release, holder))
             hop.waits = False
             with self._sockets_of(hop):
                 yield
+        finally:
+            hop.leave()
 
     @contextmanager
     def _sockets_of(self, hop: Hop) -> Generator[None]:

@@ -12,6 +12,10 @@ TOOLS = (
     "die",
     "hang",
     "flood",
+    "noise",
+    "write",
+    "blank",
+    "questions",
     "garbage",
     "wrong_id",
     "huge",
@@ -19,6 +23,15 @@ TOOLS = (
     "no_result",
     "cancelled",
 )
+
+LOG = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 99}}
+PING = {"jsonrpc": "2.0", "id": "q", "method": "ping"}
+ENDLESS = {  # what tools write for ever
+    "flood": json.dumps(LOG) + "\n",
+    "noise": "starting...\n",
+    "blank": "\n",
+    "questions": json.dumps(PING) + "\n",
+}
 
 
 def write(message: object) -> None:
@@ -32,6 +45,16 @@ def result(id: Any, text: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}}
 
 
+def written(folder: str) -> str:
+    """Say whether a folder can be written."""
+    try:
+        with open(os.path.join(folder, "written.py"), "w", encoding="utf-8") as file:  # noqa: PTH118, PTH123 - quick
+            file.write("print()")
+    except OSError as error:
+        return type(error).__name__
+    return "written"
+
+
 def call(id: Any, name: str, seen: list[str]) -> None:
     """Do what a tool is there for."""
     match name:
@@ -41,11 +64,11 @@ def call(id: Any, name: str, seen: list[str]) -> None:
             os._exit(3)
         case "hang":
             pass
-        case "flood":
+        case _ if name in ENDLESS:
             while True:
-                write(
-                    {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 99}}
-                )
+                sys.stdout.write(ENDLESS[name])
+        case "write":
+            write(result(id, written(os.environ["FOLDER"])))
         case "garbage":
             sys.stdout.write("{this is not JSON\n")
             write(result(id, "after garbage"))

@@ -32,9 +32,13 @@ async def site(
     server: EmbeddedServer, template: str, tmp_path: Path, no_models: None, servers: Path
 ) -> AsyncIterator[Site]:
     """A gateway that may start programs."""
-    tmp_path.chmod(0o777)  # as root, programs run as other users
+    readable = tmp_path / "readable"
+    for folder in (tmp_path, readable, tmp_path / "shared"):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)  # as root, programs run as other users
     settings: dict[str, Any] = {
-        "execution.folders": [str(HERE), str(tmp_path), str(servers.parent.parent)],
+        "execution.folders": [str(HERE), str(servers.parent.parent), str(readable)],
+        "execution.writable_folders": [str(tmp_path / "shared")],
         "execution.commands": [sys.executable, str(NODE)],
         "execution.max_response_bytes": LIMIT,
         "gateway.timeout": LONG,
@@ -79,7 +83,6 @@ async def test_the_filesystem_server_reads_its_folder_and_nothing_else(
     site: Site, servers: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "shared"
-    folder.mkdir()
     (folder / "note.txt").write_text("buy milk", "utf-8")
     (tmp_path / "secret.txt").write_text("hidden", "utf-8")
     await add(site, "files", str(NODE), str(servers / "server-filesystem/dist/index.js"), str(folder))
@@ -93,7 +96,7 @@ async def test_the_filesystem_server_reads_its_folder_and_nothing_else(
 
 
 async def test_the_memory_server_stores_what_it_is_given_in_its_file(site: Site, servers: Path, tmp_path: Path) -> None:
-    file = tmp_path / "graph.jsonl"
+    file = tmp_path / "shared" / "graph.jsonl"
     variables = {"MEMORY_FILE_PATH": str(file)}
     await add(site, "graph", str(NODE), str(servers / "server-memory/dist/index.js"), env=variables)
     ann = {"name": "Ann", "entityType": "person", "observations": ["likes tea"]}
@@ -103,6 +106,15 @@ async def test_the_memory_server_stores_what_it_is_given_in_its_file(site: Site,
 
     assert "Ann" in found
     assert "likes tea" in file.read_text("utf-8")
+
+
+async def test_a_program_writes_only_in_the_folders_for_that(site: Site, tmp_path: Path) -> None:
+    for name in ("shared", "readable"):
+        await add(site, name, *FAULTY, env={"FOLDER": str(tmp_path / name)})
+
+    said = [await text_of(site, f"{name}_write") for name in ("shared", "readable")]
+
+    assert said == ["written", "PermissionError"]
 
 
 async def test_one_process_answers_all_calls_of_a_user(site: Site) -> None:
@@ -150,6 +162,9 @@ async def test_a_program_gets_the_variables_of_its_source_and_few_others(
         ("die", "the MCP server ended its connection"),
         ("hang", "did not respond within 2 seconds"),
         ("flood", "was cut off"),
+        ("noise", "was cut off"),
+        ("blank", "was cut off"),
+        ("questions", "was cut off"),
         ("wrong_id", "did not respond within 2 seconds"),
         ("huge", "1,000,000 bytes"),
         ("no_result", "without a result"),

@@ -15,7 +15,9 @@ from holdfast.execution.mcp.messages import Message, params_of, refusal
 from holdfast.execution.mcp.modern_session import ModernServer
 
 CANCEL_SECONDS = 2.0
+BREATH = 100  # messages between two pauses
 MAX_REQUESTS = 1000  # at the same time
+MAX_ANSWERS = 100  # to requests of a server, in the making
 MAX_WAITING = 1000  # notifications of one request that its client has not read yet
 
 log = logging.getLogger(__name__)
@@ -105,7 +107,9 @@ class ChannelServer(LegacyServer, ModernServer):
                 if self._unwanted > MAX_MESSAGES:
                     ended = Unavailable("the MCP server was cut off", why=f"it sent {MAX_MESSAGES:,} messages unasked")
                     break
-                await self._take(message)
+                if self._unwanted % BREATH == 0:  # a pipe that is always full would block the event loop
+                    await asyncio.sleep(0)
+                self._take(message)
         except HoldfastError as error:
             ended = error
         except Exception as error:
@@ -123,7 +127,7 @@ class ChannelServer(LegacyServer, ModernServer):
         for task in self._answers:
             task.cancel()
 
-    async def _take(self, message: Message) -> None:
+    def _take(self, message: Message) -> None:
         method = message.get("method")
         if method is None:
             pending = self._requests.get(message.get("id"))
@@ -131,6 +135,8 @@ class ChannelServer(LegacyServer, ModernServer):
                 self._unwanted = 0
                 pending.end(message)
         elif "id" in message:
+            if len(self._answers) >= MAX_ANSWERS:  # the server does not read them
+                raise Unavailable("the MCP server was cut off", why=f"it has {MAX_ANSWERS} requests of its own open")
             task = asyncio.create_task(self._answer(message), name="answer to an MCP server")
             self._answers.add(task)
             task.add_done_callback(self._answers.discard)
@@ -142,8 +148,8 @@ class ChannelServer(LegacyServer, ModernServer):
         params = params_of(message)
         if method == "notifications/progress":
             pendings = [each for each in self._requests.values() if each.token == params.get("progressToken")]
-        elif method == "notifications/message":
-            pendings = [*self._requests.values()]
+        elif method == "notifications/message":  # it does not say to which request it belongs
+            pendings = [*self._requests.values()] if len(self._requests) == 1 else []
         else:
             self._notify(method)
             return

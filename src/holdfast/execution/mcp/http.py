@@ -1,7 +1,7 @@
 """Streamable HTTP: sends messages to an MCP server, and reads the messages that it answers with."""
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -12,7 +12,15 @@ from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress, Hop
 from holdfast.execution.mcp.exchange import Exchange
-from holdfast.execution.mcp.messages import Message, StreamPlace, events_of, is_response, messages_of, params_of
+from holdfast.execution.mcp.messages import (
+    Message,
+    StreamPlace,
+    events_of,
+    is_response,
+    messages_of,
+    params_of,
+    result_of,
+)
 from holdfast.execution.mcp.modern_session import ModernServer
 from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT
 from holdfast.execution.rest.responses import read_body
@@ -31,7 +39,7 @@ Receive = Callable[[Message], Awaitable[bool]]
 
 
 class SessionGone(Exception):
-    """The server does not know the session any more."""
+    """The server does not know the session any more. Its message is what the server said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,13 @@ class HttpServer(ModernServer):
             await exchange.notify(received.get("method"), params_of(received))
             return False
 
-        await self.post(message, headers, receive, again=again)
+        try:
+            await self.post(message, headers, receive, again=again)
+        except UnexpectedStatus as error:
+            found += error.responses_to(message["id"])
+            if not found:
+                raise
+            result_of(found[0], status=error.status)
         if not found:
             raise Unavailable("the server ended its response without a result")
         return found[0]
@@ -86,6 +100,7 @@ class HttpServer(ModernServer):
     ) -> HttpReply:
         """Send a message, and hand the messages of the reply to `receive`, until one ends the exchange.
 
+        Raises UnexpectedStatus for an error status, which has the messages of the reply.
         `again`: it can be sent a second time if the connection was closed. `url`: another address of the server.
         `counted`: see `Egress.reserve_connection`.
         """
@@ -99,9 +114,12 @@ class HttpServer(ModernServer):
         return await self._request("GET", self.url, sent, None, receive, again=True, counted=counted)
 
     async def stream(self, take: Callable[[bytes], Awaitable[None]]) -> None:
-        """Read a stream until it ends, and hand over the data of its events. It may be endless, its events not."""
+        """Read a stream until it ends, and hand over the data of its events. It may be endless, its events not.
+
+        It takes no place among the connections: sessions are limited.
+        """
         hop = Hop(URL(self.url, encoded=True).raw_host or "")
-        async with self._egress.reserve_connection(hop):
+        async with self._egress.reserve_connection(hop, counted=False):
             try:
                 async with self._egress.session().get(
                     URL(self.url, encoded=True), headers={**self._headers, "Accept": STREAM}, allow_redirects=False
@@ -168,17 +186,17 @@ class HttpServer(ModernServer):
         else:
             encoding = headers.get("Content-Encoding", "")
             body = await read_body(response.content.iter_any(), encoding=encoding, limit=self._limit)
+            messages: Sequence[Message] = ()
             if kind == "application/json" and body and status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 try:
                     messages = await messages_of(body)
                 except Unavailable:
                     if status < HTTPStatus.BAD_REQUEST:
                         raise
-                    messages = []
-                for message in messages:
-                    ended = await receive(message) or ended
-        if not ended and status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise status_error(status, hop.host)
+            if status >= HTTPStatus.MULTIPLE_CHOICES:
+                raise status_error(status, hop.host, messages)
+            for message in messages:
+                ended = await receive(message) or ended
         return HttpReply(status, headers, ended, place)
 
     async def _events(self, response: "ClientResponse", place: StreamPlace) -> AsyncIterator[bytes]:
@@ -197,16 +215,26 @@ def _moved_to(response: "ClientResponse", address: URL) -> str | None:
 
 
 class UnexpectedStatus(Unavailable):
-    """The server replied with an error status, without a message. `status` is the HTTP status."""
+    """The server replied with an error status. `status` is the HTTP status, `messages` are those of the reply."""
 
     def __init__(self, status: int, what: str, *, why: str = "", next: str = "") -> None:
         super().__init__(what, why=why, next=next)
         self.status = status
+        self.messages: Sequence[Message] = ()
+
+    def responses_to(self, id: object) -> list[Message]:
+        """Return the messages that are responses to a request."""
+        return [each for each in self.messages if is_response(each, id)]
 
 
-def status_error(status: int, host: str) -> UnexpectedStatus:
-    """Return the error for an HTTP status without a message."""
-    what = f"the MCP server {host} returned {status}"
+def status_error(status: int, host: str, messages: Sequence[Message] = ()) -> UnexpectedStatus:
+    """Return the error for an HTTP status."""
+    error = _status_error(status, f"the MCP server {host} returned {status}")
+    error.messages = messages
+    return error
+
+
+def _status_error(status: int, what: str) -> UnexpectedStatus:
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return UnexpectedStatus(status, what, why="it rejects the credentials", next="Check the secrets of the source.")
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:

@@ -4,10 +4,11 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any, Protocol, cast
 
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.exchange import MAX_OPEN, Exchange
 from holdfast.execution.mcp.http import HttpReply, HttpServer, Receive, SessionGone, UnexpectedStatus
 from holdfast.execution.mcp.messages import Message, StreamPlace, is_response, params_of, refusal, result_of
 from holdfast.execution.mcp.modern_session import READING, next_id
@@ -17,7 +18,7 @@ from holdfast.mcp.protocol import INTERNAL_ERROR, LEGACY, McpError
 from holdfast.skills.client import SILENT
 
 MAX_RESUMPTIONS = 100  # of the stream of one request
-UNKNOWN_SESSION = (404, 400)  # 400: the Python SDK of 2025
+NO_SESSION = (-32000, -32001)  # with the status 400: the SDKs and their examples; no version of the protocol says more
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ async def answer(exchange: Exchange, question: Message) -> dict[str, Any]:
     id, method = question.get("id"), str(question.get("method"))
     if method == "ping":
         return {"jsonrpc": "2.0", "id": id, "result": {}}
-    if method not in CAPABILITIES:
+    if CAPABILITIES.get(method) not in exchange.capabilities:
         return refusal(id)
     try:
         replies = await exchange.ask({"input": Forwarded(method, params_of(question))})
@@ -145,7 +146,13 @@ class HttpSession(LegacyServer):
                 found.append(received)
                 return True
             if "method" in received and "id" in received:
-                answers.add(asyncio.create_task(self._answer(exchange, received), name="answer to an MCP server"))
+                exchange.count_message()
+                if len(answers) >= MAX_OPEN:  # the server is read no further until it has taken this
+                    await self._send_answer(refusal(received["id"], INTERNAL_ERROR, "there are too many questions"))
+                    return False
+                task = asyncio.create_task(self._answer(exchange, received), name="answer to an MCP server")
+                answers.add(task)
+                task.add_done_callback(answers.discard)
             else:
                 await exchange.notify(received.get("method"), params_of(received))
             return False
@@ -166,7 +173,7 @@ class HttpSession(LegacyServer):
             await self._cancel(message)
             raise
         finally:
-            for task in answers:
+            for task in [*answers]:
                 task.cancel()
         return found[0]
 
@@ -194,9 +201,13 @@ class HttpSession(LegacyServer):
         try:
             return await self._server.post(message, self._headers(), receive, again=again)
         except UnexpectedStatus as error:
-            if error.status in UNKNOWN_SESSION and self._id is not None:
-                raise SessionGone from None
-            raise
+            if self._id is not None and _is_session_unknown(error, message):
+                raise SessionGone(str(error)) from None
+            responses = error.responses_to(message["id"])
+            if not responses:
+                raise
+            await receive(responses[0])
+            return HttpReply(error.status, {}, ended=True, place=StreamPlace())
 
     async def _resume(self, place: StreamPlace, receive: Receive) -> StreamPlace:
         """Read the rest of a stream that the server has cut."""
@@ -205,7 +216,9 @@ class HttpSession(LegacyServer):
         return StreamPlace(reply.place.last or place.last, reply.place.retry)
 
     async def _answer(self, exchange: Exchange, question: Message) -> None:
-        response = await answer(exchange, question)
+        await self._send_answer(await answer(exchange, question))
+
+    async def _send_answer(self, response: Message) -> None:
         try:
             await self.send(response)
         except HoldfastError as error:
@@ -222,3 +235,18 @@ class HttpSession(LegacyServer):
     def _headers(self) -> dict[str, str]:
         headers = {"MCP-Protocol-Version": self._version} if self._version else {}
         return headers if self._id is None else {**headers, "Mcp-Session-Id": self._id}
+
+
+def _is_session_unknown(error: UnexpectedStatus, request: Message) -> bool:
+    """Whether a server refuses a request because it does not know the session. It has not seen the request then."""
+    if error.status == HTTPStatus.NOT_FOUND:
+        return True
+    if error.status != HTTPStatus.BAD_REQUEST:
+        return False
+    codes = [_code_of(each) for each in error.responses_to(request["id"]) if each.get("id") is not None]
+    return not codes or codes[0] in NO_SESSION
+
+
+def _code_of(response: Message) -> object:
+    error: object = response.get("error")
+    return cast(dict[str, Any], error).get("code") if isinstance(error, dict) else None

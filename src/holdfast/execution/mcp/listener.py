@@ -4,12 +4,14 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any
 
 import msgspec
 
 from holdfast.core.background import PeriodicJob, end_task
 from holdfast.core.errors import HoldfastError
+from holdfast.core.shares import set_holder
 from holdfast.execution.mcp.http import SessionGone
 from holdfast.execution.mcp.runner import McpBackends
 from holdfast.mcp.protocol import McpError
@@ -17,6 +19,7 @@ from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.request import Backend
 
+LASTING = 60.0  # seconds after which a stream that ends is no failure
 LOOK = 2.0  # seconds between two looks for sources that are new, changed or gone
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a stream that has ended is opened again
 MOST = 200  # servers to which one process listens
@@ -60,17 +63,18 @@ class McpListener(PeriodicJob):
 
     async def _listen(self, row: Row) -> None:
         """Listen until nobody wants it."""
+        set_holder(row["host_id"], None)
         backends = self._backends(self._postgres.tenant(row["host_id"]))
         backend = msgspec.structs.replace(msgspec.convert(row["backend"], Backend), source=row["name"])
         failures = 0
         while True:
+            began = monotonic()
             try:
                 upstream, _ = await backends.upstream(backend)
                 await backends.servers.listen(upstream, row["announces"])
-                failures = 0
             except (HoldfastError, McpError, SessionGone, TimeoutError) as error:
                 log.info("the stream of the source %s has ended: %s", row["name"], error)
             except Exception:
                 log.exception("internal error: the source %s cannot be listened to; retrying later", row["name"])
-            failures += 1
+            failures = 1 if monotonic() - began >= LASTING else failures + 1
             await asyncio.sleep(min(FIRST_PAUSE * 2 ** min(failures - 1, 10), LONGEST_PAUSE) * (0.8 + random.random()))

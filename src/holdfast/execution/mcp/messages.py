@@ -38,7 +38,7 @@ async def messages_of(data: bytes) -> list[Message]:
     except HoldfastError as error:
         raise Unavailable("the server sent a message that is not valid JSON", why=error.why) from None
     batch = cast(list[Any], found) if isinstance(found, list) else [found]
-    if not all(isinstance(each, dict) and cast(Message, each).get("jsonrpc") == "2.0" for each in batch):
+    if not batch or not all(isinstance(each, dict) and cast(Message, each).get("jsonrpc") == "2.0" for each in batch):
         raise Unavailable("the server sent something that is not a JSON-RPC message")
     return cast(list[Message], batch)
 
@@ -50,15 +50,15 @@ def is_response(message: Message, id: object) -> bool:
     return message.get("id") == id or ("error" in message and message.get("id") is None)
 
 
-def result_of(message: Message) -> dict[str, Any]:
-    """Return the result in a response. Raise McpError if it is an error."""
+def result_of(message: Message, *, status: int = 200) -> dict[str, Any]:
+    """Return the result in a response. Raise McpError if it is an error. `status`: that of HTTP."""
     error: object = message.get("error")
     if isinstance(error, dict):
         fields = cast(dict[str, Any], error)
         code, data = fields.get("code"), fields.get("data")
         number = code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR
         text = str(fields.get("message") or "the server gives no reason")[:MAX_TEXT]
-        raise McpError(number, text, cast(dict[str, Any], data) if isinstance(data, dict) else None)
+        raise McpError(number, text, cast(dict[str, Any], data) if isinstance(data, dict) else None, status=status)
     result: object = message.get("result")
     if not isinstance(result, dict):
         raise Unavailable("the server sent a response without a result")

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any, Protocol, cast
 
 from holdfast.core.errors import LimitReached, Unavailable
-from holdfast.execution.mcp.exchange import Exchange, Replies
+from holdfast.execution.mcp.exchange import SAMPLING, Exchange, Replies
 from holdfast.execution.mcp.messages import Message, params_of, result_of
 from holdfast.mcp import protocol
 from holdfast.mcp.headers import MirroredArgument, headers_of
@@ -42,12 +42,11 @@ class ModernServer(Protocol):
 
 
 class ModernSession:
-    """Sends requests to a server. `about` is this client; `sampling`: the server may ask the model of a client."""
+    """Sends requests to a server. `about` is this client."""
 
-    def __init__(self, server: ModernServer, *, about: Mapping[str, Any], sampling: bool = False) -> None:
+    def __init__(self, server: ModernServer, *, about: Mapping[str, Any]) -> None:
         self.server = server
         self._about = about
-        self._sampling = sampling
 
     async def request(
         self,
@@ -62,11 +61,11 @@ class ModernSession:
         again = again or method in READING
         sent = dict(params)
         for _ in range(MAX_ROUNDS):
-            sent["_meta"] = self._meta(exchange.client, params)
+            sent["_meta"] = self._meta(exchange.client, exchange.capabilities, params)
             result = await self._send(exchange, method, sent, mirrored, again=again)
             if result.get("resultType", "complete") != "input_required":
                 return result
-            requests = requests_of(result.get("inputRequests"))
+            requests = requests_of(result.get("inputRequests"), exchange)
             replies: Replies = await exchange.ask(requests) if requests else {}
             sent = {**params, "inputResponses": dict(replies)}
             if "requestState" in result:
@@ -76,7 +75,7 @@ class ModernSession:
     def listening(self, lists: Sequence[str]) -> tuple[Message, Mapping[str, str]]:
         """Return the request, and its headers, for a stream of changes of lists, such as `tools`."""
         method, wanted = "subscriptions/listen", {f"{name}ListChanged": True for name in lists}
-        params = {"notifications": wanted, "_meta": self._meta(SILENT, {})}
+        params = {"notifications": wanted, "_meta": self._meta(SILENT, {}, {})}
         return {"jsonrpc": "2.0", "id": next_id(), "method": method, "params": params}, headers_of(
             MODERN, method, params
         )
@@ -95,23 +94,21 @@ class ModernSession:
         again: bool,
     ) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": next_id(), "method": method, "params": params}
-        response = await self.server.request(
-            exchange, message, headers_of(MODERN, method, params, mirrored), again=again
-        )
+        headers = headers_of(MODERN, method, params, mirrored)
         try:
-            return result_of(response)
+            return result_of(await self.server.request(exchange, message, headers, again=again))
         except McpError as error:
             missing = (error.data or {}).get("requiredCapabilities")
             if error.code == MISSING_CAPABILITY and isinstance(missing, dict):
                 raise MissingCapability(cast(dict[str, Any], missing)) from None
             raise
 
-    def _meta(self, client: Client, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _meta(self, client: Client, capabilities: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
         given: object = params.get("_meta")
         meta: dict[str, Any] = {
             **(cast(dict[str, Any], given) if isinstance(given, dict) else {}),
             protocol.VERSION: MODERN,
-            protocol.CAPABILITIES: capabilities_for(client, sampling=self._sampling),
+            protocol.CAPABILITIES: capabilities,
             CLIENT_INFO: self._about,
         }
         if client.wants_progress:
@@ -121,18 +118,21 @@ class ModernSession:
         return meta
 
 
-def capabilities_for(client: Client, *, sampling: bool) -> dict[str, Any]:
-    """Return what a server may ask a client for: what the client can, and the source allows."""
-    allowed = [name for name in CAPABILITIES.values() if sampling or name != "sampling"]
-    return {name: client.capabilities[name] for name in allowed if name in client.capabilities}
-
-
-def requests_of(given: object) -> dict[str, Forwarded]:
-    """Return the questions of a server by their names. Raise Unavailable if they are none that a client knows."""
+def requests_of(given: object, exchange: Exchange) -> dict[str, Forwarded]:
+    """Return the questions of a server by their names. Raise Unavailable if it may not ask one of them."""
     found: dict[str, Forwarded] = {}
     for name, each in cast(dict[str, Any], given if isinstance(given, dict) else {}).items():
         request = cast(dict[str, Any], each if isinstance(each, dict) else {})
-        if request.get("method") not in CAPABILITIES:
+        capability = CAPABILITIES.get(str(request.get("method")))
+        if capability is None:
             raise Unavailable(f"the server asks for {str(request.get('method'))[:100]!r}, which no client can answer")
+        if capability == SAMPLING and not exchange.sampling:
+            raise Unavailable(
+                "the server asks for the model of the client",
+                why="its source does not allow that",
+                next="Ask an operator to set --sampling for the source.",
+            )
+        if capability not in exchange.capabilities:
+            raise MissingCapability({capability: {}})
         found[name] = Forwarded(str(request["method"]), params_of(request))
     return found

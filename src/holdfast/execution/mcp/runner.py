@@ -11,6 +11,7 @@ from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TimedOu
 from holdfast.core.text import render
 from holdfast.execution.mcp.connections import Upstream
 from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.modern_session import READING
 from holdfast.execution.mcp.servers import McpServers
 from holdfast.execution.mcp.stdio import ServerProgram
 from holdfast.execution.redaction import Redaction
@@ -28,18 +29,26 @@ from holdfast.skills.sources.mcp import with_scheme
 from holdfast.skills.tool import Tool
 
 CALL = "tools/call"
+TIMEOUT = 60.0  # seconds
 
 
 class McpBackends:
     """Finds the servers of one tenant's sources, with their secrets."""
 
     def __init__(
-        self, database: Database, servers: McpServers, secrets: Secrets, *, commands: Collection[str] = ()
+        self,
+        database: Database,
+        servers: McpServers,
+        secrets: Secrets,
+        *,
+        commands: Collection[str] = (),
+        timeout: float = TIMEOUT,
     ) -> None:
         self.servers = servers
         self._database = database
         self._secrets = secrets
         self._commands = commands  # that the operator allows
+        self._timeout = timeout  # of a request, unless its source has one
 
     async def upstream(self, backend: Backend, *, user: str = "") -> tuple[Upstream, Redaction]:
         """Return the server of a source for a user, and the redaction of its secrets."""
@@ -53,6 +62,7 @@ class McpBackends:
             f"the source {backend.source}",
         )
         variables = {name: fill_secrets(value, values) for name, value in server.env.items()}
+        redaction = Redaction(values.values())
         return (
             Upstream(
                 str(await self._database.tenant()),
@@ -62,8 +72,9 @@ class McpBackends:
                 ServerProgram(server.command, variables) if server.command else None,
                 server.sampling,
                 "" if server.shared else user,
+                redaction,
             ),
-            Redaction(values.values()),
+            redaction,
         )
 
     def _check_command(self, command: Sequence[str]) -> None:
@@ -76,7 +87,7 @@ class McpBackends:
 
     async def request(self, backend: Backend, method: str, params: Mapping[str, Any], run: Run) -> Mapping[str, Any]:
         """Send a request other than a call of a tool, and return its result. Questions go to the run's client."""
-        upstream, redaction = await self.upstream(backend, user=user_of(run))
+        upstream, _ = await self.upstream(backend, user=user_of(run))
 
         def owner() -> str:
             return owner_of(upstream, run, method, params)
@@ -84,7 +95,9 @@ class McpBackends:
         exchange = self.servers.resume(run.client.waiting, owner()) if run.client.waiting else None
         if exchange is None:
             exchange = self.servers.begin(upstream, method, params, client=run.client)
-        return redaction.redact(await finish(self.servers, exchange, run, owner))
+        timeout = self._timeout if backend.timeout is None else backend.timeout
+        call = finish(self.servers, exchange, run, owner)
+        return await within(timeout, call, upstream, is_idempotent=method in READING)
 
 
 class McpRunner:
@@ -105,22 +118,12 @@ class McpRunner:
             params = {"name": tool.request.mcp.name, "arguments": dict(arguments)}
             exchange = await self._exchange(tool, upstream, params, run)
             call = finish(self._servers, exchange, run, lambda: owner_of(upstream, run, CALL, params))
-            found = await self._within(timeout, call, tool, upstream)
+            found = await within(timeout, call, upstream, is_idempotent=tool.idempotent)
         except McpError as error:
-            return Result(redaction.redact(f"{error.message} (code {error.code})"), failed=True)
+            return Result(f"{error.message} (code {error.code})", failed=True)
         except HoldfastError as error:
             raise redact_error(error, redaction) from None
-        return result_of(redaction.redact(found), tool.backend)
-
-    async def _within(
-        self, timeout: float, call: Awaitable[Mapping[str, Any]], tool: Tool, upstream: Upstream
-    ) -> Mapping[str, Any]:
-        try:
-            async with asyncio.timeout(timeout - min(LEAD, timeout / 10)):
-                return await call
-        except TimeoutError:
-            next = "Try again." if tool.idempotent else IN_DOUBT
-            raise TimedOut(f"{upstream.name} did not respond within {timeout:g} seconds", next=next) from None
+        return result_of(found, tool.backend)
 
     async def _exchange(self, tool: Tool, upstream: Upstream, params: Mapping[str, Any], run: Run) -> Exchange:
         """Return the exchange that waits for this client's answers, or begin one."""
@@ -137,6 +140,18 @@ class McpRunner:
         return self._servers.begin(
             upstream, CALL, params, client=run.client, mirrored=_mirrored(tool), again=tool.idempotent
         )
+
+
+async def within(
+    timeout: float, call: Awaitable[Mapping[str, Any]], upstream: Upstream, *, is_idempotent: bool
+) -> Mapping[str, Any]:
+    """Return the result of a call. Raise TimedOut after `timeout` seconds."""
+    try:
+        async with asyncio.timeout(timeout - min(LEAD, timeout / 10)):
+            return await call
+    except TimeoutError:
+        next = "Try again." if is_idempotent else IN_DOUBT
+        raise TimedOut(f"{upstream.name} did not respond within {timeout:g} seconds", next=next) from None
 
 
 async def finish(servers: McpServers, exchange: Exchange, run: Run, owner: Callable[[], str]) -> Mapping[str, Any]:

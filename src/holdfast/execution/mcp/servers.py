@@ -5,18 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from holdfast.core.background import PeriodicJob
 from holdfast.core.errors import LimitReached, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress
 from holdfast.execution.mcp.connections import OPENED, McpConnections, Upstream
-from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.exchange import Exchange, capabilities_for
 from holdfast.execution.mcp.http import SessionGone
 from holdfast.execution.mcp.legacy_session import LegacySession
-from holdfast.execution.mcp.modern_session import ModernSession, capabilities_for
+from holdfast.execution.mcp.modern_session import ModernSession
 from holdfast.execution.mcp.stdio import Programs
 from holdfast.mcp.headers import MirroredArgument
 from holdfast.mcp.protocol import LEGACY, MODERN, SERVER_INFO
@@ -24,9 +25,13 @@ from holdfast.skills.client import SILENT, Client
 
 IDLE = 300.0  # seconds after which a session that nobody uses is closed
 PAUSE = 15.0  # seconds between two looks for such sessions
+GATHER = 0.2  # seconds in which changes of a source are one change
 MAX_SESSIONS = 100  # with one server
 MAX_PROGRAMS = 20  # of one server that is a program
+MAX_OF_USER = 8  # sessions of one user with one server: its clients can declare different capabilities
+MAX_OF_TENANT = 400  # sessions of one tenant, with all servers
 MAX_PARALLEL = 4  # sessions of one user with a server that takes one request at a time
+SHARED = -1
 MAX_WAITING = 1000  # exchanges that wait for their clients
 
 CHANGES = (OPENED, *(f"notifications/{name}/list_changed" for name in ("tools", "prompts", "resources")))
@@ -34,10 +39,24 @@ CHANGES = (OPENED, *(f"notifications/{name}/list_changed" for name in ("tools", 
 Session = ModernSession | LegacySession
 
 
+class SessionKey(NamedTuple):
+    """Identifies a session: the server, what it may ask for, and whose session it is.
+
+    `number`: a user has several with a server that takes one request at a time. SHARED: the session has no state, so
+    that all users share it.
+    """
+
+    server: str
+    capabilities: str
+    user: str
+    number: int
+
+
 @dataclass(slots=True)
 class _Kept:
     """A session that is kept. `uses` counts the exchanges in progress."""
 
+    upstream: Upstream
     session: Session
     uses: int = 0
     used_at: float = field(default_factory=monotonic)
@@ -66,12 +85,17 @@ class McpServers(PeriodicJob):
         self._connections = McpConnections(egress, programs, about=about, limit=limit, changed=self._changed)
         self._patience = patience
         self.on_change: Callable[[str, str], None] = _nothing
-        self._sessions: dict[tuple[str, ...], _Kept] = {}
+        self._sessions: dict[SessionKey, _Kept] = {}
+        self._opening: dict[SessionKey, Upstream] = {}
+        self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
         self._waiting: dict[str, _Waiting] = {}
         self._ending: set[Exchange] = set()
+        self._changes: dict[tuple[str, str], asyncio.TimerHandle] = {}
 
     async def __aexit__(self, *_: object) -> None:
         await super().__aexit__()
+        for change in self._changes.values():
+            change.cancel()
         for waiting in self._waiting.values():
             self.cancel(waiting.exchange)
         with suppress(TimeoutError):
@@ -107,11 +131,7 @@ class McpServers(PeriodicJob):
     ) -> Mapping[str, Any]:
         """Send a request that does not wait for its client, and return the result. See `begin` for the parameters."""
         exchange = self.begin(upstream, method, params, client=client, mirrored=mirrored, again=again)
-        try:
-            return await exchange.result(client)
-        except BaseException:
-            self.cancel(exchange)
-            raise
+        return await self._result_of(exchange, client)
 
     def begin(
         self,
@@ -126,12 +146,16 @@ class McpServers(PeriodicJob):
         """Begin a request. `mirrored`: arguments that headers repeat. `again`: it can be sent twice without harm."""
 
         async def work(exchange: Exchange) -> Mapping[str, Any]:
+            why = ""
             for _ in range(2):
-                with suppress(SessionGone):  # the server has not seen the request
+                try:
                     return await self._request(exchange, upstream, method, params, mirrored, again=again)
-            raise Unavailable(f"{upstream.name} ends each session at once", next="Look into the logs of that server.")
+                except SessionGone as error:  # the server has not seen the request
+                    why = str(error)
+            next = "Look into the logs of that server."
+            raise Unavailable(f"{upstream.name} ends each session at once", why=why, next=next)
 
-        return Exchange(client, work)
+        return Exchange(client, work, redaction=upstream.redaction, sampling=upstream.sampling)
 
     def cancel(self, exchange: Exchange) -> None:
         """End an exchange, and tell its server. This does not wait for the server."""
@@ -165,6 +189,13 @@ class McpServers(PeriodicJob):
 
     async def about(self, upstream: Upstream) -> Mapping[str, Any]:
         """Return what a server says of itself: `capabilities`, `serverInfo`, `instructions`, `protocolVersions`."""
+
+        async def work(_: Exchange) -> Mapping[str, Any]:
+            return await self._about(upstream)
+
+        return await self._result_of(Exchange(SILENT, work, redaction=upstream.redaction), SILENT)
+
+    async def _about(self, upstream: Upstream) -> Mapping[str, Any]:
         versions = await self._connections.versions_of(upstream)
         if MODERN in versions:
             found = await self.call(upstream, "server/discover", {})
@@ -180,6 +211,13 @@ class McpServers(PeriodicJob):
             "instructions": found.get("instructions") or "",
             "protocolVersions": sorted(versions),
         }
+
+    async def _result_of(self, exchange: Exchange, client: Client) -> Mapping[str, Any]:
+        try:
+            return await exchange.result(client)
+        except BaseException:
+            self.cancel(exchange)
+            raise
 
     async def _request(
         self,
@@ -203,37 +241,49 @@ class McpServers(PeriodicJob):
             kept.used_at = monotonic()
 
     async def _session(self, upstream: Upstream, client: Client) -> _Kept:
-        """Return the session for a client: of the client's own generation, if the server speaks it."""
+        """Return the session for a client: of the client's own generation, if the server speaks it.
+
+        One that is open is found without a lock, and users do not wait for each other while theirs are opened.
+        """
         versions = await self._connections.versions_of(upstream)
-        if MODERN in versions and (client.is_modern or not versions & frozenset(LEGACY)):
-            return await self._modern_session(upstream)
-        capabilities = capabilities_for(client, sampling=upstream.sampling)
-        wanted = render(capabilities).decode()
-        async with self._connections.lock(upstream):
-            shared = (upstream.key, wanted, "")
-            kept, own = self._alive(shared), shared
-            for number in range(0 if kept is not None else MAX_PARALLEL):
-                own = (upstream.key, wanted, upstream.user, str(number))
-                kept = self._alive(own)
-                if kept is None or not (kept.uses and _is_serial(kept.session)):
-                    break
-            if kept is None:
-                await self._make_room(upstream)
-                session = await self._connections.open_legacy(upstream, capabilities)
-                kept = self._sessions[shared if session.server.is_stateless else own] = _Kept(session)
-            return kept
+        is_modern = MODERN in versions and (client.is_modern or not versions & frozenset(LEGACY))
+        capabilities = {} if is_modern else capabilities_for(client, sampling=upstream.sampling)
+        wanted = MODERN if is_modern else render(capabilities).decode()
+        while True:
+            kept, key = self._find(upstream, wanted)
+            if kept is not None:
+                return kept
+            async with self._locks.setdefault(key, asyncio.Lock()):
+                if self._find(upstream, wanted) != (None, key):  # somebody else has opened it
+                    continue
+                self._opening[key] = upstream
+                try:
+                    await self._make_room(upstream)
+                    if is_modern:
+                        kept = _Kept(upstream, await self._connections.open_modern(upstream))
+                    else:
+                        kept = _Kept(upstream, await self._connections.open_legacy(upstream, capabilities))
+                finally:
+                    del self._opening[key]
+                if _is_stateless(kept.session):
+                    key = SessionKey(upstream.key, wanted, "", SHARED)
+                self._sessions[key] = kept
+                return kept
 
-    async def _modern_session(self, upstream: Upstream) -> _Kept:
-        key = (upstream.key, MODERN)
+    def _find(self, upstream: Upstream, wanted: str) -> tuple[_Kept | None, SessionKey]:
+        """Return a session that can be used, or the key of the one that has to be opened."""
+        key = SessionKey(upstream.key, wanted, "", SHARED)
         kept = self._alive(key)
-        if kept is None:
-            async with self._connections.lock(upstream):
-                kept = self._alive(key)
-                if kept is None:
-                    kept = self._sessions[key] = _Kept(await self._connections.open_modern(upstream))
-        return kept
+        if kept is not None or (wanted == MODERN and upstream.program is None):
+            return kept, key
+        for number in range(MAX_PARALLEL):
+            key = SessionKey(upstream.key, wanted, upstream.user, number)
+            kept = self._alive(key)
+            if kept is None or not (kept.uses and _is_serial(kept.session)):
+                break
+        return kept, key
 
-    def _alive(self, key: tuple[str, ...]) -> _Kept | None:
+    def _alive(self, key: SessionKey) -> _Kept | None:
         """Return a session that is kept, unless its connection has ended."""
         kept = self._sessions.get(key)
         if kept is not None and kept.session.server.is_gone:
@@ -242,19 +292,34 @@ class McpServers(PeriodicJob):
         return kept
 
     async def _make_room(self, upstream: Upstream) -> None:
-        """Close the session that was not used for longest, if there are too many with a server."""
-        ours = [(kept.used_at, known) for known, kept in self._sessions.items() if known[0] == upstream.key]
-        most = MAX_SESSIONS if upstream.program is None else MAX_PROGRAMS
-        if len(ours) < most:
-            return
-        idle = sorted(each for each in ours if not self._sessions[each[1]].uses)
-        if not idle:
-            raise LimitReached("the MCP server was not called", why=f"all {most} sessions with it are in use")
-        await self._sessions.pop(idle[0][1]).session.close()
+        """Close an idle session if there are too many with the one that is being opened: first one of the same user."""
+        of_server = MAX_SESSIONS if upstream.program is None else MAX_PROGRAMS
+        rules: Sequence[tuple[int, str, Callable[[Upstream], bool]]] = (
+            (MAX_OF_USER if upstream.user else of_server, "of this user with it", upstream.is_for_same_user),
+            (of_server, "with it", lambda each: each.key == upstream.key),
+            (MAX_OF_TENANT, "of the tenant", lambda each: each.tenant == upstream.tenant),
+        )
+        for most, which, belongs in rules:
+            ours = {key: kept for key, kept in self._sessions.items() if belongs(kept.upstream)}
+            if len(ours) + sum(belongs(each) for each in self._opening.values()) <= most:
+                continue
+            idle = [key for key, kept in ours.items() if not kept.uses]
+            if not idle:
+                raise LimitReached("the MCP server was not called", why=f"all {most} sessions {which} are in use")
+            first = min(idle, key=lambda key: (key.user != upstream.user, self._sessions[key].used_at))
+            await self._sessions.pop(first).session.close()
 
     def _changed(self, upstream: Upstream, method: str) -> None:
-        if method in CHANGES:
-            self.on_change(upstream.tenant, upstream.source)
+        """Tell once of all changes within a moment: a server may announce them as often as it likes."""
+        source = upstream.tenant, upstream.source
+        if method not in CHANGES or source in self._changes:
+            return
+
+        def tell() -> None:
+            del self._changes[source]
+            self.on_change(*source)
+
+        self._changes[source] = asyncio.get_running_loop().call_later(GATHER, tell)
 
     def _forget(self, kept: _Kept) -> None:
         self._sessions = {key: each for key, each in self._sessions.items() if each is not kept}
@@ -262,6 +327,10 @@ class McpServers(PeriodicJob):
 
 def _is_serial(session: Session) -> bool:
     return isinstance(session, LegacySession) and session.server.is_serial
+
+
+def _is_stateless(session: Session) -> bool:
+    return isinstance(session, LegacySession) and session.server.is_stateless
 
 
 def _nothing(_tenant: str, _source: str) -> None:

@@ -24,6 +24,8 @@ CHUNK = 2**16  # bytes
 LIMITS = SandboxLimits(seconds=None, cpu_seconds=None, memory_mb=2048, processes=128, files=100_000, disk_mb=None)
 MAX_COMPLAINT = 2000  # characters of the error output that are remembered
 SHOWN_COMPLAINT = 300
+MAX_LOGGED = 10  # lines of a program that are no messages
+NO_MESSAGE: Message = {}
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +60,8 @@ class ProgramChannel(MessageChannel):
             raise Unavailable(f"the program {self._name} does not read its input", why=str(error)) from None
 
     async def messages(self) -> AsyncIterator[Message]:
-        """Yield the messages. A line that is not JSON, such as a greeting, is skipped."""
-        buffer = bytearray()
+        """Yield the messages. A line that is none, such as a greeting, is an empty message: it counts, like others."""
+        buffer, logged = bytearray(), 0
         while chunk := await self._process.stdout.read(CHUNK):
             buffer += chunk
             if b"\n" not in chunk:
@@ -69,13 +71,13 @@ class ProgramChannel(MessageChannel):
             *lines, rest = buffer.split(b"\n")
             buffer = bytearray(rest)
             for line in lines:
-                if not line.strip():
-                    continue
                 try:
-                    found = await messages_of(bytes(line))
+                    found = await messages_of(bytes(line)) if line.strip() else [NO_MESSAGE]
                 except Unavailable:
-                    log.warning("%s wrote a line to its output that is not a message: %.200r", self._name, line)
-                    continue
+                    found = [NO_MESSAGE]
+                    logged += 1
+                    if logged <= MAX_LOGGED:
+                        log.warning("%s wrote a line to its output that is not a message: %.200r", self._name, line)
                 for message in found:
                     yield message
 
@@ -111,11 +113,12 @@ class ProgramChannel(MessageChannel):
 
 
 class Programs:
-    """Starts programs in the sandbox. `folders`: what they may read and write besides their own folder."""
+    """Starts programs in the sandbox. `readable` and `writable`: their folders besides their own."""
 
-    def __init__(self, processes: SandboxProcesses, folders: Sequence[Path]) -> None:
+    def __init__(self, processes: SandboxProcesses, readable: Sequence[Path], writable: Sequence[Path]) -> None:
         self._processes = processes
-        self._folders = folders
+        self._readable = readable
+        self._writable = writable
 
     async def start(self, program: ServerProgram, *, limit: int) -> ProgramChannel:
         """Start a program. Raise Unavailable if it cannot be started. `limit` is the most bytes of a message."""
@@ -125,7 +128,9 @@ class Programs:
             raise Unavailable(
                 f"the program {name} cannot be started", why="it is not there", next="Install it on the server."
             )
-        surroundings = Surroundings(environment=program.environment, writable=self._folders, network=True)
+        surroundings = Surroundings(
+            environment=program.environment, readable=self._readable, writable=self._writable, network=True
+        )
         async with AsyncExitStack() as stack:
             process = await stack.enter_async_context(
                 self._processes.open((str(Path(path).absolute()), *words), LIMITS, surroundings, line=CHUNK)

@@ -191,7 +191,7 @@ async def _input_required(waiting: InputRequired, client: ModernClient, gateway:
         "resultType": "input_required",
         "inputRequests": {name: wire_of(request) for name, request in waiting.requests.items()},
         "requestState": RequestStates.of(gateway).seal(
-            origin, waiting.requests, client.used, now=now, waiting=client.waiting
+            origin, waiting.requests, client.used, now=now, waiting=client.waiting, digests=client.digests
         ),
         "_meta": META,
     }

@@ -19,8 +19,7 @@ async def list_prompts(request: McpRequest) -> Result:
     after = after_of(request)
     prompts = await request.gateway.offerings.prompts()
     listed: dict[str, Mapping[str, Any]] = {}
-    for source in await request.gateway.sources(request.caller):
-        listed |= source.prompts
+    listed |= {name: source.prompts[name] for name, source in (await _sources_of_prompts(request)).items()}
     listed |= {name: _to_mcp(prompt) for name, prompt in prompts.items()}
     names = sorted(name for name in listed if after is None or name > after)
     more = {"nextCursor": cursor_of(names[PAGE - 1])} if len(names) > PAGE else {}
@@ -45,10 +44,19 @@ async def get_prompt(request: McpRequest) -> Result:
 
 async def source_with_prompt(request: McpRequest, name: str) -> SourceOffers:
     """Return the source that has a prompt. Raise McpError if the caller sees none."""
+    source = (await _sources_of_prompts(request)).get(name)
+    if source is None:
+        raise unknown_prompt(name)
+    return source
+
+
+async def _sources_of_prompts(request: McpRequest) -> Mapping[str, SourceOffers]:
+    """Return the source of each prompt. If two have one of the same name, it is the first source by name."""
+    found: dict[str, SourceOffers] = {}
     for source in await request.gateway.sources(request.caller):
-        if name in source.prompts:
-            return source
-    raise unknown_prompt(name)
+        for name in source.prompts:
+            found.setdefault(name, source)
+    return found
 
 
 async def _prompt_of_source(request: McpRequest, name: str, values: Mapping[str, str]) -> Result:

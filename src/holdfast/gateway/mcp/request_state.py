@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -56,7 +56,8 @@ class Origin:
 class RequestState:
     """The names of the questions to a client, and its answers to earlier ones; `nonce` is unique.
 
-    `waiting` identifies the call of another server that waits for the answers, if one does (see `Client`).
+    `waiting` identifies the call of another server that waits for the answers, if one does (see `Client`). `digests`
+    are those of the questions of other servers.
     """
 
     questions: frozenset[str]
@@ -64,6 +65,7 @@ class RequestState:
     nonce: UUID
     until: datetime
     waiting: str = ""
+    digests: Mapping[str, str] = field(default_factory=dict[str, str])
 
     async def use(self, database: Database) -> None:
         """Mark it as used, because an approval is good for one call; raise McpError if it was used before."""
@@ -86,10 +88,18 @@ class RequestStates:
         return gateway.cache.get(cls, lambda: cls(engine.secret, lifetime=lifetime))
 
     def seal(
-        self, origin: Origin, questions: Iterable[str], answers: Answers, *, now: datetime, waiting: str = ""
+        self,
+        origin: Origin,
+        questions: Iterable[str],
+        answers: Answers,
+        *,
+        now: datetime,
+        waiting: str = "",
+        digests: Mapping[str, str] | None = None,
     ) -> str:
         """Return the sealed state of a request, for its client to carry."""
-        content = render([sorted(questions), answers, uuid7(), now + self._lifetime, waiting]).decode()
+        until = now + self._lifetime
+        content = render([sorted(questions), answers, uuid7(), until, waiting, digests or {}]).decode()
         return base64.urlsafe_b64encode(self._key.seal(content, about=origin.text)).decode()
 
     def open(self, sealed: object, origin: Origin, *, now: datetime) -> RequestState:

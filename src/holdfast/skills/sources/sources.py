@@ -22,6 +22,7 @@ from holdfast.skills.request import AuthScheme, Backend, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.imports import SourceImports
+from holdfast.skills.sources.mcp import scheme_of
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
 from holdfast.skills.sources.schedule import own_seconds, pause_of
 from holdfast.skills.sources.selectable_types import SelectableTypes
@@ -310,6 +311,17 @@ class Sources:
         read = partial(_import_document, *arguments)
         return await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
 
+    async def _check_scheme(self, tx: Transaction, name: str, server: McpServer) -> None:
+        """Refuse an MCP server whose addresses begin like those of another: requests would go to the wrong one."""
+        scheme = scheme_of(Backend(source=name, mcp=server))
+        for row in await tx.all(sql("other_servers"), name) if scheme else ():
+            if scheme == scheme_of(Backend(source=row["name"], mcp=msgspec.convert(row["mcp"], McpServer))):
+                raise AlreadyExists(
+                    f"the names of {name} would begin like those of the source {row['name']}",
+                    why=f"the addresses of both would begin with {scheme}",
+                    next="Choose another name or another prefix (--prefix).",
+                )
+
     async def _check_service(self, row: Row, settings: SourceSettings, location: str) -> None:
         """Refuse to ask a service at a new address for its document: the question has the secrets of the source."""
         if asks_service(row["kind"], location, settings.backend):
@@ -357,6 +369,8 @@ class Sources:
             put = await tx.one(sql("put_source"), name, version is None, given, version, author_of(by))
             assert put is not None
             _refuse(put, name, version)
+            if settings.backend.mcp is not None:
+                await self._check_scheme(tx, name, settings.backend.mcp)
             diff, changed = Diff(), ()
             if reading is not None:
                 imported = reading.imported

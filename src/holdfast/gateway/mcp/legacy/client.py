@@ -15,7 +15,7 @@ from holdfast.core.ids import uuid7
 from holdfast.gateway.mcp.legacy.questions import Answers
 from holdfast.gateway.mcp.notified_client import NotifiedClient
 from holdfast.gateway.mcp.replies import describe_mismatch, undeclared_capabilities
-from holdfast.mcp.inputs import InputRequest, MissingCapability, Reply, wire_of
+from holdfast.mcp.inputs import Forwarded, InputRequest, MissingCapability, Reply, wire_of
 from holdfast.skills.client import InputRequired
 
 MOMENT: Final = 2.0  # seconds that a running tool waits for an answer
@@ -54,6 +54,7 @@ class LegacyClient(NotifiedClient):
         self._open: dict[str, tuple[str, InputRequest]] = {}  # by question id
         self._arriving: list[Answers] = []
         self._known: dict[str, Reply | HoldfastError] = {}  # by the names of the questions
+        self._forwarded: dict[str, Forwarded] = {}  # questions of other servers
         self._asking = asyncio.Lock()
         self._stack = AsyncExitStack()
 
@@ -76,7 +77,7 @@ class LegacyClient(NotifiedClient):
         """Return the client's answers; raise InputRequired if they take longer."""
         self._refuse_undeclared(requests)
         async with self._asking:
-            unknown = {name: request for name, request in requests.items() if name not in self._known}
+            unknown = {name: request for name, request in requests.items() if not self._is_known(name, request)}
             await self._ask(unknown)
             if unknown and not await self._collect(MOMENT):
                 raise InputRequired(unknown)
@@ -114,6 +115,14 @@ class LegacyClient(NotifiedClient):
                 name, request = self._open.pop(id)
                 self._known[name] = _reply_of(request, arrived[id])
         return not self._open
+
+    def _is_known(self, name: str, request: InputRequest) -> bool:
+        """Whether the question was asked before. Another server may ask a different one under the same name."""
+        if isinstance(request, Forwarded) and self._forwarded.setdefault(name, request) != request:
+            self._forwarded[name] = request
+            self._known.pop(name, None)
+            self._open = {id: each for id, each in self._open.items() if each[0] != name}
+        return name in self._known
 
     def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
         missing = undeclared_capabilities(self.capabilities, requests.values())
