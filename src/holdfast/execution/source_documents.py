@@ -7,6 +7,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.documents import TIMEOUT, Documents
 from holdfast.execution.mcp.discovery import describe
+from holdfast.execution.mcp.http import IN_DOUBT
 from holdfast.execution.mcp.runner import McpBackends
 from holdfast.execution.rest.runner import HttpRunner, redact_error
 from holdfast.execution.source_files import SourceFiles
@@ -19,6 +20,7 @@ from holdfast.skills.sources.settings import asks_service, file_of
 from holdfast.skills.sources.source import FetchedDocument, SourceKind, Validators
 from holdfast.skills.tool import Tool
 
+UNREADABLE = "If it cannot read its own files, ask an operator to add their folder to the setting execution.folders."
 NOBODY = Run(None, None, None, None, None, DISCOVER, DISCOVER)
 
 
@@ -39,9 +41,30 @@ class SourceDocuments:
         self._files = files
 
     async def fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
-        """Return the document of a back end. Raise TooLarge if it has more than `limit` bytes."""
+        """Return the document of a back end, for whoever adds or changes its source: errors tell the reason.
+
+        A program that is an MCP server is started anew. Raise TooLarge if the document has more than `limit` bytes.
+        """
+        try:
+            if kind == "mcp":
+                return await self._describe(backend, limit, restart=True)
+            return await self._fetch(kind, location, backend, limit)
+        except (Unavailable, TimedOut) as error:  # of these, callers get only what failed
+            if error.why:
+                error.what, error.why = f"{error.what}: {error.why}", ""
+            raise
+
+    async def fetch_if_changed(
+        self, kind: SourceKind, location: str, backend: Backend, limit: int, known: Validators
+    ) -> FetchedDocument:
+        """Return the document of a back end, unless the server says that it is still the version `known`."""
         if kind == "mcp":
-            return await self._describe(backend, limit)
+            return FetchedDocument(await self._describe(backend, limit))
+        if kind != "openapi" or file_of(location):
+            return FetchedDocument(await self._fetch(kind, location, backend, limit))
+        return await self._documents.fetch_if_changed(location, limit, known)
+
+    async def _fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
         if file := file_of(location):
             return await self._files.read(file, limit)
         if asks_service(kind, location, backend):
@@ -49,17 +72,11 @@ class SourceDocuments:
             return await ask(location, backend, limit)
         return await self._documents.fetch(location, limit)
 
-    async def fetch_if_changed(
-        self, kind: SourceKind, location: str, backend: Backend, limit: int, known: Validators
-    ) -> FetchedDocument:
-        """Return the document of a back end, unless the server says that it is still the version `known`."""
-        if kind != "openapi" or file_of(location):
-            return FetchedDocument(await self.fetch(kind, location, backend, limit))
-        return await self._documents.fetch_if_changed(location, limit, known)
-
-    async def _describe(self, backend: Backend, limit: int) -> bytes:
+    async def _describe(self, backend: Backend, limit: int, *, restart: bool = False) -> bytes:
         """Ask an MCP server what it has."""
         upstream, redaction = await self._mcp.upstream(backend)
+        if restart:
+            await self._mcp.servers.restart(upstream)
         try:
             async with asyncio.timeout(TIMEOUT):
                 return await describe(self._mcp.servers, upstream, limit=limit)
@@ -73,6 +90,8 @@ class SourceDocuments:
             next = "Try again later."
             raise TimedOut(f"{upstream.name} did not respond within {TIMEOUT:g} seconds", next=next) from None
         except HoldfastError as error:
+            if error.next == IN_DOUBT:  # to list what a server has changes nothing
+                error.next = UNREADABLE if upstream.program is not None else "Try again later."
             raise redact_error(error, redaction) from None
 
     async def _introspect(self, endpoint: str, backend: Backend, limit: int) -> bytes:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -132,6 +133,35 @@ async def test_calls_of_clients_that_can_be_asked_share_a_few_processes(site: Si
     answers = await asyncio.gather(*(text_of(site, "faulty_answer") for _ in range(20)))
 
     assert 1 <= len({*answers}) <= 4
+
+
+async def test_a_reload_starts_a_program_anew_and_lists_what_its_new_files_say(site: Site, tmp_path: Path) -> None:
+    program = tmp_path / "readable" / "server.py"
+    program.write_text(Path(FAULTY[1]).read_text())
+    await add(site, "edited", sys.executable, str(program))
+    engine = await own(site)
+    before = await engine.executions.call("edited_answer", user="ann")
+    program.write_text(program.read_text().replace('"answer"', '"reply"'))
+
+    report = await engine.sources.reload("edited")
+    after = await engine.executions.call("edited_reply", user="ann")
+
+    assert (report.added, report.removed) == (("edited_reply",), ("edited_answer",))
+    assert (before.status, after.status) == ("done", "done")
+    assert before.text != after.text  # the numbers of the processes
+
+
+async def test_whoever_adds_a_program_that_cannot_read_its_files_is_told_so(site: Site, tmp_path: Path) -> None:
+    program = tmp_path / "hidden.py"
+    program.write_text("")
+
+    refused = await site.ask(
+        "POST", "/api/sources", json={"name": "hidden", "mcp": {"command": [sys.executable, str(program)]}}
+    )
+
+    assert refused.status == HTTPStatus.SERVICE_UNAVAILABLE
+    assert "Permission denied" in refused.json()["what"]
+    assert "execution.folders" in refused.json()["next"]
 
 
 async def test_a_program_that_the_operator_has_not_allowed_is_not_started(site: Site) -> None:

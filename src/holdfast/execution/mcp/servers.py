@@ -54,12 +54,13 @@ class SessionKey(NamedTuple):
 
 @dataclass(slots=True)
 class _Kept:
-    """A session that is kept. `uses` counts the exchanges in progress."""
+    """A session that is kept. `uses` counts the exchanges in progress. `is_over`: it ends with the last of them."""
 
     upstream: Upstream
     session: Session
     uses: int = 0
     used_at: float = field(default_factory=monotonic)
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,15 @@ class McpServers(PeriodicJob):
         """Call `on_change` when a server at an address says that lists have changed, until its stream ends."""
         await self._connections.listen(upstream, lists)
 
+    async def restart(self, upstream: Upstream) -> None:
+        """End the processes of a program in this process, after their calls: the next call starts it anew."""
+        for key, kept in [*self._sessions.items()]:
+            if kept.upstream.key == upstream.key and kept.upstream.program is not None:
+                del self._sessions[key]
+                kept.is_over = True
+                if not kept.uses:
+                    await kept.session.close()
+
     async def speaks_modern(self, upstream: Upstream) -> bool:
         """Whether a server speaks the modern version."""
         return MODERN in await self._connections.versions_of(upstream)
@@ -239,6 +249,8 @@ class McpServers(PeriodicJob):
         finally:
             kept.uses -= 1
             kept.used_at = monotonic()
+            if kept.is_over and not kept.uses:
+                await kept.session.close()
 
     async def _session(self, upstream: Upstream, client: Client) -> _Kept:
         """Return the session for a client: of the client's own generation, if the server speaks it.
