@@ -24,9 +24,13 @@ class Backends:
             while await self.count(condition) != count:
                 pass
 
+    async def pids(self, condition: str = "backend_type = 'client backend'") -> list[int]:
+        """The numbers of those that meet a condition."""
+        return [row["pid"] for row in await self._owner.all(f"select pid {OTHERS} and {condition}")]
+
     async def end(self, condition: str = "backend_type = 'client backend'") -> int:
         """End those that meet a condition, as an administrator would; wait until they are gone."""
-        pids = [row["pid"] for row in await self._owner.all(f"select pid {OTHERS} and {condition}")]
+        pids = await self.pids(condition)
         for pid in pids:
             await self._owner.value("select pg_terminate_backend($1)", pid)
         await self.until(f"pid in ({', '.join(map(str, pids)) or 'null'})", 0)

@@ -146,7 +146,7 @@ async def test_two_transactions_in_a_deadlock_both_succeed(database: Database) -
         await asyncio.gather(add_to(1, 2), add_to(2, 1))
 
     assert [row["value"] for row in await database.all(READ)] == [2, 2]
-    assert len(tries) == 3
+    assert len(tries) >= 3  # who tries again may be quicker than who waits, and meet it once more
 
 
 async def test_a_transaction_that_lost_a_race_runs_again(database: Database) -> None:

@@ -3,7 +3,9 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from time import monotonic
+from typing import Any
 
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from holdfast.core.errors import DatabaseAway
@@ -24,6 +26,28 @@ async def use_at_once(database: Database, count: int) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(count):
             await stack.enter_async_context(database.transaction())
+
+
+@pytest.mark.req("SAFE-01")
+async def test_many_lost_connections_whose_end_is_not_known_yet_fail_nothing(
+    database: Database, backends: Backends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await database.run(INSERT, 0)
+    await use_at_once(database, 7)
+    lost = await backends.pids()
+    real: Any = asyncpg.Connection.execute  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    async def execute(self: Any, *args: Any, **options: Any) -> str:
+        if self.get_server_pid() in lost:  # the driver has read the server's last words, but not the end
+            raise asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress")
+        return await real(self, *args, **options)
+
+    monkeypatch.setattr(asyncpg.Connection, "execute", execute)
+    await database.run(INSERT, 1)
+    await use_at_once(database, 7)
+
+    assert len(lost) >= 7
+    assert await database.value(COUNT) == 2
 
 
 @pytest.mark.req("SAFE-01")

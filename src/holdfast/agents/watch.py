@@ -129,9 +129,8 @@ class Watch:
             return
         if node.revision <= self._queue_cursor.revision or not self._keeps_up():
             return
-        if (
-            node.revision != self._queue_cursor.revision + 1 or self._undecided
-        ):  # the rows have the decision, and its place
+        is_next = node.revision == self._queue_cursor.revision + 1
+        if not is_next or self._undecided:  # the rows have what is missing, such as the decision, in its place
             self._fall_behind()
             return
         events = events_of([node], self._queue_cursor.n)[self._queue_cursor.part :]

@@ -163,6 +163,8 @@ class PooledStatements(Statements):
                 if isinstance(error, TimeoutError):  # ours, not the server's: it may still be working
                     await _wait_for_end(link.connection)
                 failure = _failure(link.connection, error)
+                if is_unsent(error):  # it was lost while it was idle, so that others may be lost, too
+                    self._pool.clear()
                 attempt += 1
                 if not (sqlstate(error) in LOST_A_RACE or is_unsent(error)) or attempt == TRIES:
                     raise failure from error
@@ -219,6 +221,7 @@ class PooledStatements(Statements):
             self._pool.discard(link)
             if isinstance(error, DRIVER_ERRORS):
                 if again and is_lost(error):
+                    self._pool.clear()  # others may be lost, too
                     return False
                 raise translate(error) from error
             raise

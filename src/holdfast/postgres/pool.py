@@ -143,7 +143,7 @@ class Pool(Generic[C]):
         await asyncio.gather(*(link.connection.close(timeout=5) for link in idle), return_exceptions=True)
 
     def clear(self) -> None:
-        """Close idle connections, so that new ones get changed settings of the server."""
+        """Close idle connections: new ones get changed settings of the server, and are not lost like one of these."""
         for link in list(self._idle):
             self._remove(link)
             self._discard(link)

@@ -99,8 +99,8 @@ class Tools:
 
         `endpoint` and `method`, or the whole `request`, are for a `rest`, `graphql` or `jsonrpc` tool. `reference` is a
         `function` as module:name, or a `java` class. `script` is the text of a script, `server` the name of an
-        `mcp_server`, `service` the JSON-RPC method. Omitted fields are unchanged, except a script
-        that is no file of a skill.
+        `mcp_server`, `service` the JSON-RPC method. Omitted fields are unchanged, except a script that is no file of a
+        skill.
         """
         entry = None if version is None else await self.get(name)
         before = Tool(name, "", {}) if entry is None else entry.tool
@@ -120,7 +120,8 @@ class Tools:
             )
         if kind in REQUESTED:
             request = _request(request, method or ("" if kind == "rest" else "POST"), endpoint or "")
-        runs = server if kind == "mcp_server" else script or reference if kind in SCRIPTS else reference
+        of_skill = before.reference if kind == before.kind else ""
+        runs = server if kind == "mcp_server" else script or of_skill if kind in SCRIPTS else reference
         tool = Tool(
             name,
             description,
