@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from aiohttp import web
 
+from holdfast.core.config import Config
 from holdfast.execution.rest.runner import HostSecret
 from holdfast.skills.request import Backend, RequestTemplate
 from holdfast.skills.run import Run
@@ -18,6 +19,12 @@ from holdfast.skills.tool import Tool
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 RUN = Run(None, "support", None, None, uuid4(), "call-1", "key-1")
+
+
+def with_calls_to_this_machine(config: Config) -> Config:
+    """The settings of an engine that may call services on this machine."""
+    execution = config.execution.model_copy(update={"allow_private": ["127.0.0.1"]})
+    return config.model_copy(update={"execution": execution})
 
 
 @dataclass(frozen=True, slots=True)

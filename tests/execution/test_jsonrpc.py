@@ -20,7 +20,7 @@ from holdfast.gateway.jsonrpc.methods import Methods
 from holdfast.skills.request import Backend, RequestTemplate, RpcMethod
 from holdfast.skills.sources.source import Choice
 from holdfast.skills.tool import Tool
-from tests.execution.backend import RUN, Keyring, Service
+from tests.execution.backend import RUN, Keyring, Service, with_calls_to_this_machine
 from tests.gateway.shop import caller
 
 pytestmark = pytest.mark.req("MCP-11")
@@ -67,8 +67,7 @@ async def market() -> AsyncIterator[Market]:
 @pytest.fixture
 def config(config: Config) -> Config:
     """The settings of an engine that may call services on this machine."""
-    execution = config.execution.model_copy(update={"allow_private": ["127.0.0.1"]})
-    return config.model_copy(update={"execution": execution})
+    return with_calls_to_this_machine(config)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from holdfast.engine import Engine, open_engine
 from holdfast.execution.executions import Execution
 from holdfast.execution.served_tools import ServedTools
 from holdfast.skills.sources.source import Choice
-from tests.execution.backend import Service
+from tests.execution.backend import Service, with_calls_to_this_machine
 from tests.execution.house import SERVED
 
 pytestmark = pytest.mark.req("EDA-06")
@@ -77,8 +77,7 @@ async def shop() -> AsyncIterator[Shop]:
 @pytest.fixture
 def reaching(config: Config) -> Config:
     """The settings of a process that may call this machine."""
-    execution = config.execution.model_copy(update={"allow_private": ["127.0.0.1"]})
-    return config.model_copy(update={"execution": execution})
+    return with_calls_to_this_machine(config)
 
 
 @pytest.fixture(params=["rest", "jsonrpc"])

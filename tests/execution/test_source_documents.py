@@ -12,7 +12,7 @@ from holdfast.core.config import Config
 from holdfast.core.errors import TimedOut, Unavailable
 from holdfast.engine import Engine, open_engine
 from holdfast.execution import source_documents
-from tests.execution.backend import Service
+from tests.execution.backend import Service, with_calls_to_this_machine
 
 pytestmark = pytest.mark.req("MCP-05", "SKILL-05")
 
@@ -61,8 +61,7 @@ async def service() -> AsyncIterator[Server]:
 @pytest.fixture
 def config(config: Config) -> Config:
     """The settings of an engine that may call services on this machine."""
-    execution = config.execution.model_copy(update={"allow_private": ["127.0.0.1"]})
-    return config.model_copy(update={"execution": execution})
+    return with_calls_to_this_machine(config)
 
 
 @pytest.fixture
