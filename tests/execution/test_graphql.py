@@ -13,6 +13,7 @@ from holdfast.execution.executions import Execution
 from holdfast.skills.request import GraphqlOperation, RequestTemplate
 from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.source import Choice
+from tests.execution.backend import with_calls_to_this_machine
 from tests.execution.graphql_shop import SDL, Shop
 
 pytestmark = [pytest.mark.req("MCP-04"), pytest.mark.req("EXEC-01")]
@@ -33,8 +34,7 @@ async def shop() -> AsyncIterator[Shop]:
 @pytest.fixture
 def config(config: Config) -> Config:
     """The settings of an engine that may call services on this machine."""
-    execution = config.execution.model_copy(update={"allow_private": ["127.0.0.1"]})
-    return config.model_copy(update={"execution": execution})
+    return with_calls_to_this_machine(config)
 
 
 @pytest.fixture
@@ -277,6 +277,26 @@ async def test_a_service_that_moves_is_asked_at_its_new_address(engine: Engine, 
 
     assert moved.source.location == other.endpoint
     assert (found.status, len(other.asked)) == ("done", 2)
+
+
+async def test_a_change_never_replaces_a_schema_given_by_hand(engine: Engine, shop: Shop) -> None:
+    schema = b"type Query { order(id: ID!): Order } type Order { title: String }"
+    await engine.sources.add("shop", kind="graphql", document=schema, url=shop.endpoint, choice=EVERYTHING)
+    other = Shop()
+
+    async with other.serving():
+        for change in (
+            engine.sources.change("shop", version=1, choice=Choice(tags=("query",))),
+            engine.sources.change("shop", version=1, base_url=other.endpoint),
+        ):
+            with pytest.raises(InvalidInput, match="cannot be changed without its document"):
+                await change
+        changed = await engine.sources.change("shop", version=1, timeout=5.0)
+        moved = await engine.sources.change("shop", version=2, base_url=other.endpoint, document=schema)
+
+    assert (shop.asked, other.asked) == ([], [])
+    assert changed.source.version == 2
+    assert moved.changed
 
 
 async def test_a_reload_asks_the_service_again_and_finds_nothing_new(engine: Engine, shop: Shop) -> None:

@@ -210,7 +210,8 @@ class Sources:
         """
         row = await self._row(name, version)
         old = settings_of(row["settings"])
-        if asks_service(row["kind"], row["location"], old.backend) and isinstance(base_url, str) and document is None:
+        asks = asks_service(row["kind"], row["location"], old.backend) and not old.by_hand and document is None
+        if asks and isinstance(base_url, str):
             url = url or base_url  # the service is asked where it is called
         backend = Backend(
             base_url=old.backend.base_url if base_url is msgspec.UNSET else base_url,
@@ -230,6 +231,12 @@ class Sources:
             is_same = is_same and backend.base_url == old.backend.base_url
         if is_same and document is None and url is None:
             return await self._store(name, settings, None, version, by=by)
+        if old.by_hand and document is None and url is None:
+            raise InvalidInput(
+                f"{name} cannot be changed without its document",
+                why="the document was given, and the service may describe itself differently",
+                next="Pass the document, too. To use what the service says of itself, reload the source first.",
+            )
         location = url or row["location"]
         if not accept_address and document is None:
             await self._check_service(row, settings, location)
