@@ -144,6 +144,21 @@ export type Backend = {
   readonly headers?: Record<string, string>;
   readonly timeout?: number | null;
   readonly mcp?: McpServer | null;
+  readonly identity?: BackendIdentity | null;
+};
+
+export type BackendIdentity = {
+  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange" | "user";
+  readonly audience?: string;
+  readonly resource?: string;
+  readonly scopes?: ReadonlyArray<string>;
+  readonly issuer?: string;
+  readonly token_url?: string;
+  readonly authorize_url?: string;
+  readonly client_id?: string;
+  readonly client_secret?: string;
+  readonly client_auth?: "basic" | "post";
+  readonly actor?: boolean;
 };
 
 export type BodyField = {

@@ -220,7 +220,8 @@ class Keys:
 
 
 def _principal(row: Row) -> Principal:
-    return Principal(TenantId(row["tenant_id"]), row["principal"], frozenset(row["scopes"]), row["agent"])
+    tenant, scopes = TenantId(row["tenant_id"]), frozenset[str](row["scopes"])
+    return Principal(tenant, row["principal"], scopes, row["agent"], key=row["id"])
 
 
 def _key(row: Row) -> Key:

@@ -1,7 +1,8 @@
 """Principals: who makes a request, in which tenant, with which scopes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
+from uuid import UUID
 
 from holdfast.core.errors import Forbidden, InvalidInput
 from holdfast.core.ids import TenantId
@@ -25,6 +26,10 @@ class Principal:
     `act-as` to act as any user, `operator` to all tenants. `agent`: the caller speaks for this agent, and may call the
     tools that the agent may call. `local`: the caller has no key and is on the server's own machine. `vouched`: a
     caller with `act-as` named this user.
+
+    These do not decide what the caller may do: `key` is the id of the API key or the browser session. `actor` is the
+    user of the key, if the caller acts as another user. `token` is the token of an issuer that the caller sent: it can
+    be exchanged for a token for a back end.
     """
 
     tenant: TenantId
@@ -33,6 +38,9 @@ class Principal:
     agent: str | None = None
     local: bool = False
     vouched: bool = False
+    key: UUID | None = field(default=None, compare=False)
+    actor: str | None = field(default=None, compare=False)
+    token: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def adopts(self) -> bool:
@@ -61,7 +69,8 @@ class Principal:
     def acting_as(self, user: str) -> "Principal":
         """Return the caller acting as one of the tenant's users, with a user's scopes at most."""
         self.require("act-as")
-        return replace(self, user=user, scopes=self.scopes & USER_SCOPES, vouched=True)
+        scopes = self.scopes & USER_SCOPES
+        return replace(self, user=user, scopes=scopes, vouched=True, actor=self.user, token=None)
 
     def in_tenant(self, tenant: TenantId) -> "Principal":
         """Return the same caller in another tenant."""

@@ -112,7 +112,7 @@ class Tokens:
         except NotFound:
             raise invalid_token(f"the tenant {token_claims.tenant[:SHOWN]!a} does not exist") from None
         return min(token_claims.until, now + CACHE_SECONDS), Principal(
-            tenant, token_claims.user, token_claims.scopes, token_claims.agent
+            tenant, token_claims.user, token_claims.scopes, token_claims.agent, token=text
         )
 
 

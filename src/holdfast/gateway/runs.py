@@ -28,7 +28,18 @@ def run_of(caller: Principal, client: Client, view: CallerView, *, seconds: floa
     """Create a run for a caller, with a deadline in `seconds` and a new idempotency key."""
     id, ends = str(uuid7()), monotonic() + seconds
     return CallerRun(
-        caller.user, caller.agent, None, None, None, id, f"gateway:{id}", client, caller=caller, view=view, ends=ends
+        caller.user,
+        caller.agent,
+        None,
+        None,
+        None,
+        id,
+        f"gateway:{id}",
+        client,
+        token=caller.token,
+        caller=caller,
+        view=view,
+        ends=ends,
     )
 
 

@@ -106,6 +106,34 @@ class McpServer(Struct, frozen=True):
     shared: bool = False
 
 
+IdentityKind = Literal["signed", "client_credentials", "token_exchange", "pass_through", "user"]
+
+
+class BackendIdentity(Struct, frozen=True):
+    """What a back end learns about the caller of a tool.
+
+    `signed`: headers with a short token that this engine signs. `client_credentials`: a token of this engine's own, by
+    OAuth. `token_exchange`: a token for the back end in exchange for the caller's token (RFC 8693). `pass_through`: the
+    caller's token as it is. `user`: a token that the user consented to (OAuth, authorization code with PKCE).
+
+    `audience` and `resource` say for whom a token is. `issuer` is the authorization server, whose metadata name its
+    endpoints, unless `token_url` and `authorize_url` do. `client_id` is this engine's, `client_secret` the name of a
+    secret. `actor`: the exchanged token names this engine as the actor.
+    """
+
+    kind: IdentityKind
+    audience: str = ""
+    resource: str = ""
+    scopes: tuple[str, ...] = ()
+    issuer: str = ""
+    token_url: str = ""
+    authorize_url: str = ""
+    client_id: str = ""
+    client_secret: str = ""
+    client_auth: Literal["basic", "post"] = "basic"
+    actor: bool = False
+
+
 class RequestTemplate(Struct, frozen=True):
     """A call as an HTTP request. `url` is absolute or a path below the back end's base URL, with `{name}` parameters.
 
@@ -130,7 +158,7 @@ class Backend(Struct, frozen=True):
     """How the back end of a source is reached. `base_url` overrides the document's; `auth` maps schemes to secrets.
 
     `headers` are sent with each request and can contain `{{secret:NAME}}`. `timeout` is in seconds, for tools without
-    their own. `mcp`: it is an MCP server.
+    their own. `mcp`: it is an MCP server. `identity`: what the back end learns about the caller; None: nothing.
     """
 
     source: str = ""
@@ -139,6 +167,7 @@ class Backend(Struct, frozen=True):
     headers: dict[str, str] = {}
     timeout: float | None = None
     mcp: McpServer | None = None
+    identity: BackendIdentity | None = None
 
     def to_json(self) -> Any:
         """Return the stored form."""

@@ -1,7 +1,7 @@
 """The run of a tool call: its user, agent, conversation and turn."""
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from holdfast.core.errors import InvalidInput
@@ -13,7 +13,8 @@ class Run:
     """The user, agent, conversation and turn of a tool call. A direct call has no conversation and no turn.
 
     `key` is the same if a call is repeated after a crash: use it as an idempotency key. `client` takes progress reports
-    and questions (see skills/client.py).
+    and questions (see skills/client.py). `request_id` is that of the request that made the call. `token` is the token
+    of an issuer that the caller sent, if it sent one: back ends that exchange tokens get one for this user.
     """
 
     user: str | None
@@ -24,6 +25,8 @@ class Run:
     call_id: str
     key: str
     client: Client = SILENT
+    request_id: str = ""
+    token: str | None = field(default=None, repr=False)
 
 
 _current: ContextVar[Run] = ContextVar("holdfast_current_run")
