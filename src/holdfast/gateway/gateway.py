@@ -18,16 +18,17 @@ from holdfast.gateway.tool_search import resolve_call
 from holdfast.gateway.views import CALL_TOOL, CallerView, ObjectCache
 from holdfast.skills.client import SILENT, Client
 
-# The policies, in order. Of the planned ones, limits go before arguments, pins after them, token exchange last, and an
-# audit around all of them.
-POLICIES: tuple[Policy, ...] = (ArgumentPolicy(), ApprovalPolicy())
+
+def policies_of(engine: Engine) -> tuple[Policy, ...]:
+    """Return the policies of a tenant, in the order in which a call passes them."""
+    return (ArgumentPolicy(), ApprovalPolicy())
 
 
 class Gateway:
     """Lists and calls tools for callers of one tenant; `offerings` are its resources and prompts."""
 
     def __init__(
-        self, engine: Engine, inventory: Inventory, offerings: Offerings, policies: Sequence[Policy] = POLICIES
+        self, engine: Engine, inventory: Inventory, offerings: Offerings, policies: Sequence[Policy] | None = None
     ) -> None:
         self.engine = engine
         self.inventory = inventory
@@ -35,7 +36,7 @@ class Gateway:
         self.cache = ObjectCache()
         self._sources = SourceOfferings(engine)
         self._settings = engine.config.gateway
-        self._proceed = chain(policies, self._run)
+        self._proceed = chain(policies_of(engine) if policies is None else policies, self._run)
 
     async def tools(self, caller: Principal) -> CallerView:
         """Return the tools that a caller sees."""
