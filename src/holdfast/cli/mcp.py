@@ -15,6 +15,7 @@ from holdfast.cli.invocation import Invocation, command, single
 from holdfast.cli.pipes import Pipes, claim
 from holdfast.cli.process_exit import leave
 from holdfast.core.config import Config
+from holdfast.core.request_context import RequestContext, set_request
 from holdfast.core.text import MAX_TEXT_BYTES
 from holdfast.engine import open_engine
 from holdfast.gateway.gateways import Gateways
@@ -67,6 +68,7 @@ async def _serve(
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, pipes.end)
         caller = Principal(tenant, user, OWNER_SCOPES if agent is None else USER_SCOPES, agent)
+        set_request(RequestContext("stdio"))
         await Stdio(Gateways(engine, found).of(tenant), caller, pipes.write).serve(pipes.lines())
         await pipes.close(grace=FAREWELL)
     leave()

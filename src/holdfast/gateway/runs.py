@@ -6,6 +6,7 @@ from time import monotonic
 from holdfast.access.principals import Principal
 from holdfast.authorization import Authorization
 from holdfast.core.ids import uuid7
+from holdfast.core.request_context import current_request
 from holdfast.engine import Engine
 from holdfast.gateway.views import CallerView
 from holdfast.skills.client import Client
@@ -36,6 +37,7 @@ def run_of(caller: Principal, client: Client, view: CallerView, *, seconds: floa
         id,
         f"gateway:{id}",
         client,
+        request_id=current_request().request_id,
         token=caller.token,
         caller=caller,
         view=view,

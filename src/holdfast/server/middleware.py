@@ -15,6 +15,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from holdfast.core.errors import Broken, HoldfastError, ShuttingDown, TimedOut, TooLarge
 from holdfast.core.ids import uuid7
+from holdfast.core.request_context import Entry, RequestContext, set_request, trace_id_of
 from holdfast.core.settings import ServerSettings
 from holdfast.server.challenges import SOCKET_SCHEMES, Challenges
 from holdfast.server.host_origin import HostOriginPolicy
@@ -71,10 +72,14 @@ class Middleware:
         """Handle one HTTP request or WebSocket."""
         if scope["type"] not in ("http", "websocket"):
             raise RuntimeError(f"no {scope['type']} is served here")
-        answer = ResponseSender(send, _request_id(Headers(scope=scope)), self._traffic)
+        headers = Headers(scope=scope)
+        answer = ResponseSender(send, _request_id(headers), self._traffic)
         request = asyncio.timeout(self._settings.request_timeout)
         client = scope.get("client")
-        slot = scope[SLOT] = RequestSlot(self._traffic, request, answer.request_id, client[0] if client else "")
+        address = client[0] if client else ""
+        slot = scope[SLOT] = RequestSlot(self._traffic, request, answer.request_id, address)
+        entry = _entry_of(scope, self._settings.root_path)
+        set_request(RequestContext(entry, answer.request_id, trace_id_of(headers.get("traceparent")), address))
         try:
             error = await self._run(scope, receive, answer, request, slot)
             if error is not None:
@@ -218,6 +223,15 @@ def body_seconds(size: int, *, timeout: float, rate: int) -> float:
 def _request_id(headers: Headers) -> str:
     given = headers.getlist("x-request-id")
     return given[0] if len(given) == 1 and _SANE_ID.fullmatch(given[0]) else str(uuid7())
+
+
+def _entry_of(scope: Scope, root_path: str) -> Entry:
+    if scope["type"] == "websocket":
+        return "websocket"
+    path: str = scope["path"].removeprefix(root_path)
+    if path == "/rpc":
+        return "rpc"
+    return "mcp" if path == "/mcp" or path.startswith("/mcp/") else "http"
 
 
 def _with_root_path(root_path: str, scope: Scope) -> Scope:

@@ -18,4 +18,5 @@ class ArgumentPolicy:
         checked = check_parsed(offer.shown, call.arguments, offer.overlay)
         if isinstance(checked, ArgumentRefusal):
             return Outcome.refusal(checked.text, code=InvalidInput.code)
-        return await proceed(GatewayCall(call.listed, checked, call.caller, call.view, call.timeout, call.client))
+        checked_call = GatewayCall(call.listed, checked, call.caller, call.view, call.timeout, call.client, call.notes)
+        return await proceed(checked_call)

@@ -1,7 +1,7 @@
 """A policy: a check that every call passes, and that may change, refuse or observe it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,7 +13,10 @@ from holdfast.skills.client import SILENT, Client
 
 @dataclass(frozen=True, slots=True)
 class GatewayCall:
-    """A call of a tool from the caller's `view`; `timeout` is how many seconds the caller waits."""
+    """A call of a tool from the caller's `view`; `timeout` is how many seconds the caller waits.
+
+    `notes` is what policies say of the call without refusing it, such as a rule on trial. The audit records it.
+    """
 
     listed: Listed
     arguments: Mapping[str, Any]
@@ -21,6 +24,7 @@ class GatewayCall:
     view: CallerView
     timeout: float
     client: Client = SILENT
+    notes: list[str] = field(default_factory=list[str])
 
 
 Proceed = Callable[[GatewayCall], Awaitable[Outcome]]
