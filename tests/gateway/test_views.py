@@ -12,7 +12,7 @@ from holdfast.access.principals import Principal
 from holdfast.core.ids import TenantId
 from holdfast.execution.outcomes import Outcome
 from holdfast.gateway.policies.arguments import ArgumentPolicy
-from holdfast.gateway.policies.policy import GatewayCall
+from holdfast.gateway.policies.calls import GatewayCall
 from holdfast.gateway.views import CallerView, Listed, ViewKey, sees, sees_own, shown_name
 from holdfast.skills.offers import offer_of
 from holdfast.skills.permissions import CAPS, refusal_reason

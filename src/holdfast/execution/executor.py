@@ -1,7 +1,8 @@
 """The executor: runs tools with the runner of their kind, here or in a worker, within limits of time and output."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,7 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.shares import Shares
 from holdfast.execution.admission import Admission
 from holdfast.execution.outcomes import MAX_WHOLE_BYTES, Outcome, outcome_of
+from holdfast.execution.policies import ExecutorCall, Policy, chain
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.runner import Result, ToolRunner
 from holdfast.execution.worker_runner import NotTaken, WorkerRunner
@@ -34,12 +36,14 @@ class Executor:
         presence: ToolPresence | None = None,
         max_whole_bytes: int = MAX_WHOLE_BYTES,
         places: Shares | None = None,
+        policies: Sequence[Policy[ExecutorCall]] = (),
     ) -> None:
         self._runners = runners
         self._places = places  # of calls in this process
         self._admission = admission
         self._events = events
         self._presence = presence
+        self._govern = chain(policies, self._admit)
         self._max_whole_bytes = max_whole_bytes
 
     def runs(self, kind: Kind) -> bool:
@@ -77,15 +81,24 @@ class Executor:
 
         `skill` is the one that disclosed the tool. `mode` is the answer of `mode` from when the call was recorded.
         `awaited`: a worker already has the call under the same key; only wait for it. `admitted`: the caller has
-        already checked that the tool may be called, by its own copy of the registry.
+        already checked that the tool may be called, by its own copy of the registry. Other calls pass the policies.
         """
-        if not awaited and not admitted and self._admission is not None and tool.id is not None:
-            found = await self._admission.admit(tool, arguments, run, skill=skill)
+        call = ExecutorCall(tool, arguments, run, timeout, max_output_bytes, skill, mode, awaited)
+        return await (self._run(call) if admitted else self._govern(call))
+
+    async def _admit(self, call: ExecutorCall) -> Outcome:
+        """Run a call if the registry admits it."""
+        if not call.awaited and self._admission is not None and call.tool.id is not None:
+            found = await self._admission.admit(call.tool, call.arguments, call.run, skill=call.skill)
             if isinstance(found, ArgumentRefusal):
                 return Outcome.refusal(found.text)
-            tool, arguments = found
-        chosen_mode: Mode = "event" if awaited else mode or await self.mode(tool)
-        limit = timeout if tool.timeout is None else min(timeout, tool.timeout)
+            call = replace(call, tool=found[0], arguments=found[1])
+        return await self._run(call)
+
+    async def _run(self, call: ExecutorCall) -> Outcome:
+        tool, arguments, run, awaited = call.tool, call.arguments, call.run, call.awaited
+        chosen_mode: Mode = "event" if awaited else call.mode or await self.mode(tool)
+        limit = call.timeout if tool.timeout is None else min(call.timeout, tool.timeout)
 
         async def work() -> Result:
             if chosen_mode == "inline":
@@ -97,7 +110,7 @@ class Executor:
             run,
             work,
             timeout=limit + MARGIN if chosen_mode == "event" or tool.kind in SCRIPTS else limit,
-            max_output_bytes=max_output_bytes,
+            max_output_bytes=call.max_output_bytes,
             max_whole_bytes=self._max_whole_bytes,
             ours=chosen_mode == "inline" and tool.kind != "function",
         )

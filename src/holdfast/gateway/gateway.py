@@ -7,11 +7,12 @@ from holdfast.access.principals import Principal
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Outcome
+from holdfast.execution.policies import Policy, chain
 from holdfast.gateway.inventory import Inventory
 from holdfast.gateway.offerings import Offerings
 from holdfast.gateway.policies.approval import ApprovalPolicy
 from holdfast.gateway.policies.arguments import ArgumentPolicy
-from holdfast.gateway.policies.policy import GatewayCall, Policy, chain
+from holdfast.gateway.policies.calls import GatewayCall
 from holdfast.gateway.runs import CallerRun, run_of
 from holdfast.gateway.source_offerings import SourceOfferings, SourceOffers
 from holdfast.gateway.tool_search import resolve_call
@@ -19,7 +20,7 @@ from holdfast.gateway.views import CALL_TOOL, CallerView, ObjectCache
 from holdfast.skills.client import SILENT, Client
 
 
-def policies_of(engine: Engine) -> tuple[Policy, ...]:
+def policies_of(engine: Engine) -> tuple[Policy[GatewayCall], ...]:
     """Return the policies of a tenant, in the order in which a call passes them."""
     return (ArgumentPolicy(), ApprovalPolicy())
 
@@ -28,7 +29,11 @@ class Gateway:
     """Lists and calls tools for callers of one tenant; `offerings` are its resources and prompts."""
 
     def __init__(
-        self, engine: Engine, inventory: Inventory, offerings: Offerings, policies: Sequence[Policy] | None = None
+        self,
+        engine: Engine,
+        inventory: Inventory,
+        offerings: Offerings,
+        policies: Sequence[Policy[GatewayCall]] | None = None,
     ) -> None:
         self.engine = engine
         self.inventory = inventory

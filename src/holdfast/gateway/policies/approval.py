@@ -5,7 +5,7 @@ from typing import Any
 from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.policies.policy import GatewayCall, Proceed
+from holdfast.gateway.policies.calls import GatewayCall, Proceed
 
 QUESTION = "holdfast_approval"  # name of the input request; no tool uses it
 SHOWN = 2000  # characters of the arguments in the question

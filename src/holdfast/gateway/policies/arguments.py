@@ -2,7 +2,7 @@
 
 from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.policies.policy import GatewayCall, Proceed
+from holdfast.gateway.policies.calls import GatewayCall, Proceed
 from holdfast.skills.arguments import ArgumentRefusal, check_parsed, refuse_large
 
 
