@@ -28,6 +28,7 @@ from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
 from holdfast.execution.issuer_connections import open_fetch
+from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.served_tools import ServedTools
 from holdfast.llm import Caller
 from holdfast.memory.composition import SharedMemory, open_memory
@@ -78,7 +79,7 @@ class Shared:
 class Engine:
     """The services of one tenant. `tenant(name)` returns those of another tenant."""
 
-    def __init__(self, shared: Shared, tenant: str | TenantId) -> None:
+    def __init__(self, shared: Shared, tenant: str | TenantId) -> None:  # noqa: PLR0915 - one line per service
         self._shared = shared
         self.config = shared.config
         self.place = shared.place
@@ -137,8 +138,14 @@ class Engine:
         self.sources = skills.sources
         self.source_checks = skills.checks
 
+        # The policies of every tool call, in the order in which a call passes them.
+        self.call_policies: tuple[Policy[GovernedCall], ...] = ()
         self._execution = shared.execution.of(
-            self.database, tools=skills.tools, bus=bus, background=shared.bus.background
+            self.database,
+            tools=skills.tools,
+            bus=bus,
+            background=shared.bus.background,
+            policies=self.call_policies,
         )
         self.secrets = self._execution.secrets
         self.executor = self._execution.executor

@@ -255,9 +255,9 @@ async def test_an_agent_that_takes_too_long_works_on_and_says_where(gateway: Gat
 
     outcome = await gateway.call(ann, "ask_agent", asked, timeout=1)  # which is less than calls may take
 
-    model.release()
     told = outcome.result
     assert told["state"] == "working"
     [run] = await gateway.engine.agents.runs.list(user="ann")
+    model.release()
     assert run.state in ("queued", "running")
     assert (await gateway.engine.conversations.get(run.conversation)).session_id == told["session_id"]

@@ -20,6 +20,7 @@ from holdfast.bus.notifications import until
 from holdfast.conversations.turn_claims import queue_channel
 from holdfast.core.errors import Busy, HoldfastError
 from holdfast.core.ids import uuid7
+from holdfast.core.request_context import RequestContext, current_request, set_request
 from holdfast.core.shares import Holder, Shares, set_holder
 from holdfast.postgres.database import Database
 
@@ -263,6 +264,8 @@ class AgentRunner:
 
     async def _do(self, agent: Agent, run: AgentRun) -> None:
         set_holder(self._tenant, run.user)
+        request = current_request()
+        set_request(RequestContext("agent", request.request_id, request.trace_id))
         try:
             finished = await self._execute(agent, run)
         except Busy as error:  # another process has it

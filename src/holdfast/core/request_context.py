@@ -2,8 +2,9 @@
 
 import re
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+from uuid import UUID
 
 # The entry point of a request. `engine`: it came from Python code in this process, not over a protocol.
 Entry = Literal["http", "mcp", "rpc", "websocket", "stdio", "agent", "engine"]
@@ -14,12 +15,17 @@ _NO_TRACE = "0" * 32
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """A request: its entry point, its id, the W3C trace that it belongs to, and the address of its client."""
+    """A request: its entry point, its id, the W3C trace that it belongs to, and the address of its client.
+
+    `key` and `actor` are those of its caller (see `Principal`), once the caller is authenticated.
+    """
 
     entry: Entry = "engine"
     request_id: str = ""
     trace_id: str = ""
     address: str = ""
+    key: UUID | None = None
+    actor: str | None = None
 
 
 NO_REQUEST = RequestContext()
@@ -35,6 +41,12 @@ def current_request() -> RequestContext:
 def set_request(context: RequestContext) -> None:
     """Set the request of this task and of the tasks that it starts."""
     _current.set(context)
+
+
+def set_caller(key: UUID | None, actor: str | None) -> None:
+    """Record whose key the request of this task has."""
+    if key is not None or actor is not None:
+        _current.set(replace(_current.get(), key=key, actor=actor))
 
 
 def trace_id_of(traceparent: str | None) -> str:

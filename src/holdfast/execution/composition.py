@@ -27,6 +27,7 @@ from holdfast.execution.mcp.runner import McpBackends, McpRunner
 from holdfast.execution.mcp.servers import McpServers
 from holdfast.execution.mcp.stdio import Programs
 from holdfast.execution.outputs import Outputs
+from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.graphql import GRAPHQL, INTROSPECTION, GraphqlRunner
 from holdfast.execution.rest.jsonrpc import JSON_RPC
@@ -160,8 +161,16 @@ class SharedExecution:
         most = self.settings.max_response_bytes
         return HttpRunner(self.egress, secrets.values, dialect=dialect, max_response_bytes=most)
 
-    def of(self, database: Database, *, tools: Tools, bus: TenantBus, background: Background) -> TenantExecution:
-        """Return the part of a tenant."""
+    def of(
+        self,
+        database: Database,
+        *,
+        tools: Tools,
+        bus: TenantBus,
+        background: Background,
+        policies: Sequence[Policy[GovernedCall]] = (),
+    ) -> TenantExecution:
+        """Return the part of a tenant. Calls that do not come through the gateway pass the `policies` here."""
         secrets = Secrets(database, self.sealing)
         backends = self._mcp(database, secrets)
         scripts = Scripts(database, self.sandbox, self.probe, self.settings.sandbox)
@@ -180,6 +189,7 @@ class SharedExecution:
             presence=ToolPresence(database),
             max_whole_bytes=self.settings.max_response_bytes,
             places=self.tool_calls,
+            policies=policies,
         )
         running = RunningCalls(database, background)
         executions = Executions(

@@ -11,7 +11,8 @@ from holdfast.core.errors import Unavailable
 from holdfast.core.shares import Shares
 from holdfast.execution.admission import Admission
 from holdfast.execution.outcomes import MAX_WHOLE_BYTES, Outcome, outcome_of
-from holdfast.execution.policies import ExecutorCall, Policy, chain
+from holdfast.execution.policies.calls import ExecutorCall
+from holdfast.execution.policies.policy import Policy, chain
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.runner import Result, ToolRunner
 from holdfast.execution.worker_runner import NotTaken, WorkerRunner
@@ -88,7 +89,7 @@ class Executor:
 
     async def _admit(self, call: ExecutorCall) -> Outcome:
         """Run a call if the registry admits it."""
-        if not call.awaited and self._admission is not None and call.tool.id is not None:
+        if not call.resumed and self._admission is not None and call.tool.id is not None:
             found = await self._admission.admit(call.tool, call.arguments, call.run, skill=call.skill)
             if isinstance(found, ArgumentRefusal):
                 return Outcome.refusal(found.text)
@@ -96,7 +97,7 @@ class Executor:
         return await self._run(call)
 
     async def _run(self, call: ExecutorCall) -> Outcome:
-        tool, arguments, run, awaited = call.tool, call.arguments, call.run, call.awaited
+        tool, arguments, run, awaited = call.tool, call.arguments, call.run, call.resumed
         chosen_mode: Mode = "event" if awaited else call.mode or await self.mode(tool)
         limit = call.timeout if tool.timeout is None else min(call.timeout, tool.timeout)
 

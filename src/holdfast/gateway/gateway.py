@@ -7,7 +7,7 @@ from holdfast.access.principals import Principal
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Outcome
-from holdfast.execution.policies import Policy, chain
+from holdfast.execution.policies.policy import Policy, chain
 from holdfast.gateway.inventory import Inventory
 from holdfast.gateway.offerings import Offerings
 from holdfast.gateway.policies.approval import ApprovalPolicy
@@ -22,7 +22,7 @@ from holdfast.skills.client import SILENT, Client
 
 def policies_of(engine: Engine) -> tuple[Policy[GatewayCall], ...]:
     """Return the policies of a tenant, in the order in which a call passes them."""
-    return (ArgumentPolicy(), ApprovalPolicy())
+    return (*engine.call_policies, ArgumentPolicy(), ApprovalPolicy())
 
 
 class Gateway:

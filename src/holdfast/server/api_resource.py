@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.request_context import set_caller
 from holdfast.core.text import parse_large, render
 from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
@@ -81,6 +82,7 @@ class ApiResource:
                 return None
             raise
         slot.enter(caller)
+        set_caller(caller.key, caller.actor)
         if operation.needs not in ("anybody", "somebody"):
             caller.require(operation.needs)
         return CallerSession(self._authentication, request, caller)
