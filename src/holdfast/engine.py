@@ -28,6 +28,7 @@ from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
 from holdfast.execution.issuer_connections import open_fetch
+from holdfast.execution.policies.access import AccessPolicy
 from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.served_tools import ServedTools
 from holdfast.llm import Caller
@@ -125,6 +126,7 @@ class Engine:
         )
         skills = shared.skills.of(
             self.database,
+            identities=self.identities,
             runs=shared.execution.runs,
             fetch=documents.fetch,
             fetch_if_changed=documents.fetch_if_changed,
@@ -137,15 +139,20 @@ class Engine:
         self.finding = skills.search
         self.sources = skills.sources
         self.source_checks = skills.checks
+        self.rules = skills.rules
+        self.rule_trials = shared.skills.trials
 
         # The policies of every tool call, in the order in which a call passes them.
         self.call_policies: tuple[Policy[GovernedCall], ...] = ()
+        # Those that decide by the arguments come later: when these are checked, with defaults and fixed arguments.
+        self.access_policy = AccessPolicy(self.rules)
         self._execution = shared.execution.of(
             self.database,
             tools=skills.tools,
             bus=bus,
             background=shared.bus.background,
             policies=self.call_policies,
+            argument_policies=(self.access_policy,),
         )
         self.secrets = self._execution.secrets
         self.executor = self._execution.executor

@@ -188,7 +188,7 @@ def test_all_of_them_can_be_done_again(tools: dict[str, Tool]) -> None:
 @pytest.mark.req("SAFE-03")
 async def test_the_names_of_all_tools_of_the_engine_are_reserved(words_only: Engine) -> None:
     memory = memory_tools(words_only.notes, words_only.memory)
-    skills = skill_tools(words_only.catalogs, words_only.finding, room=1000, counter=ESTIMATE)
+    skills = skill_tools(words_only.catalogs, words_only.finding, words_only.rules, room=1000, counter=ESTIMATE)
 
     code = code_tools(words_only.scripts, timeout=1)
 

@@ -324,3 +324,41 @@ async def test_a_function_is_called_by_whichever_engine_of_its_tenant_is_asked(s
     assert [call.text for call in done] == ["30 days in Chad"] * 3
     assert elsewhere.status == "failed"
     assert "this process does not have the function" in (elsewhere.error or "")
+
+
+@pytest.mark.req("MCP-07")
+async def test_a_model_is_not_told_of_tools_that_access_rules_hide_and_reads_why_a_call_is_refused(
+    stage: Stage, shop: App, model: Player
+) -> None:
+    engine = await stage.serve(shop)
+    await engine.rules.put(
+        'no-policy: deny user "ann" tool "policy"\nlarge: deny agent "support" tool "refund" when amount > 100'
+    )
+    model.says(calls(("search_skills", {"query": "How long goods can be sent back"})), "Hm.")
+    searched = await told(engine, "support", "How long?", user="ann")
+    _, after = await loaded(engine, model)
+    model.says(
+        calls(("refund", {"parcel": "A", "amount": 500}), ("policy", {"country": "DE"})),
+        calls(("refund", {"parcel": "A", "amount": 5})),
+        "Paid.",
+    )
+
+    events = await told(engine, "support", "Now!", user="ann", session_id="web-1")
+
+    assert "policy" not in of(searched, "observation")[0].text
+    assert names(after) == {"use_skill", "search_skills", "refund"}
+    assert "Its tools: refund." in next(message.content for message in after.messages if message.role == "tool")
+    refused, unknown, paid = [event.text for event in of(events, "observation")]
+    assert "the access rule large denies it" in refused
+    assert "policy" in unknown
+    assert paid == '{"parcel":"A","amount":5.0,"currency":"EUR"}'
+
+
+@pytest.mark.req("MCP-07")
+async def test_rules_for_a_user_hide_no_tools_in_the_turns_of_others(stage: Stage, shop: App, model: Player) -> None:
+    engine = await stage.serve(shop)
+    await engine.rules.put('no-policy: deny user "bob" tool "policy"')
+
+    _, after = await loaded(engine, model)
+
+    assert names(after) == {"use_skill", "search_skills", "policy", "refund"}

@@ -191,7 +191,7 @@ async def test_many_who_ask_at_once_have_it_read_once(quiet: Gateway, monkeypatc
 
     await asyncio.gather(*(quiet.tools(ann) for _ in range(20)))
 
-    assert len(counted.sent) == 2  # the revision, and the tools
+    assert len(counted.sent) == 3  # the revision, the tools, and the access rules
 
 
 @pytest.mark.req("MCP-09")

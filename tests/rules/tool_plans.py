@@ -46,6 +46,10 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/secrets.sql": Plan("secret_pkey"),
     "execution/sql/still_wanted.sql": Plan("tool_executions_pkey", ([ID],)),
     "execution/sql/withdraw_call.sql": Plan("tool_executions_pkey", (ID, NOON)),
+    "skills/rules/sql/access_rules.sql": Plan("access_rules_pkey", (7,)),
+    "skills/rules/sql/former_calls.sql": Plan("Index Scan Backward using tool_executions_pkey", (100,)),
+    "skills/rules/sql/trials.sql": Plan("access_rule_trial_pkey"),
+    "skills/rules/sql/unknown_names.sql": Cold("when a person changes the rules"),
     "skills/sources/sql/selectable_types.sql": Plan("tool_source_host_id_name_key", ("shop", b"")),
     "skills/sources/sql/ask_for_check.sql": Plan("source_check_pkey", ("source-7",)),
     "skills/sources/sql/changed_tools.sql": Plan("registry_change_", (7, 9)),
@@ -110,6 +114,9 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
 
 ROWS = """
 insert into registry (host_id, revision) select id, 7 from tenant;
+insert into access_rules (tenant_id, version, text, updated_by) select id, 7, 'a: deny', '' from tenant;
+insert into access_rule_trial (tenant_id, rule, calls, last_at, examples)
+  select id, 'rule-' || n, 1, holdfast.now(), '[]' from busy, generate_series(1, 50) n;
 insert into tool_source (host_id, name, kind) select id, 'source-' || n, 'openapi' from busy, generate_series(1, 50) n;
 insert into selectable_types (host_id, source_id, hash, types) select host_id, source_id, 'h', '{}' from tool_source;
 insert into source_check (host_id, source_id, due_at, file)

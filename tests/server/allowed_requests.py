@@ -28,7 +28,8 @@ BEYOND_THE_DOCUMENT = (
     (".* /api/sources.*", "cannot be fetched|was not called", "the address is another server's"),
     (".* /api/sources.*", "cannot be resolved|closed the connection", "the address is another server's"),
     ("PUT /api/(skills|agents)/.*", "has no argument|does not match the schema of the tool", "the tool's row says so"),
-    # What is inside a text: a document, a schema, a folder.
+    # What is inside a text: a document, a schema, a folder, rules.
+    (".* /api/gateway/rule.*", "the access rules are invalid", "rules have a grammar of their own"),
     ("PUT /api/tools/{name}", "JSON Schema of its arguments", "`parameters` is a JSON Schema"),
     (".* /api/sources.*", "the document", "`document` is an OpenAPI document"),
     (".* /api/sources.*", r"this is not YAML|not valid JSON: .*\(line \d+, column \d+\)", "`document` is YAML or JSON"),

@@ -173,6 +173,16 @@ export type Burial = {
   readonly buried?: boolean;
 };
 
+export type CallToExplain = {
+  readonly tool: string;
+  readonly user?: string | null;
+  readonly agent?: string | null;
+  readonly key?: string | null;
+  readonly scopes?: ReadonlyArray<"act-as" | "admin" | "operator" | "read" | "write"> | null;
+  readonly arguments?: Record<string, unknown> | null;
+  readonly at?: string | null;
+};
+
 export type ChangeRecord = {
   readonly revision: number;
   readonly number: number;
@@ -183,6 +193,15 @@ export type ChangeRecord = {
   readonly after: Record<string, unknown> | null;
   readonly by: string;
   readonly at: string;
+};
+
+export type ChangedDecision = {
+  readonly tool: string;
+  readonly user: string | null;
+  readonly agent: string | null;
+  readonly at: string;
+  readonly allowed: boolean;
+  readonly rule: string;
 };
 
 export type ChangedTool = {
@@ -427,6 +446,33 @@ export type ExecutionDecision = {
 export type ExecutionPage = {
   readonly executions: ReadonlyArray<Execution>;
   readonly cursor: string | null;
+};
+
+export type ExplainedRule = {
+  readonly name: string;
+  readonly effect: "allow" | "deny";
+  readonly on_trial: boolean;
+  readonly matches: boolean | null;
+  readonly decides: boolean;
+  readonly unmet: string;
+  readonly because: string;
+  readonly text: string | null;
+};
+
+export type ExplainedStep = {
+  readonly name: string;
+  readonly passed: boolean | null;
+  readonly what: string;
+  readonly next?: string;
+};
+
+export type Explanation = {
+  readonly tool: string;
+  readonly verdict: "allowed" | "asks" | "depends" | "refused";
+  readonly why: string;
+  readonly next: string;
+  readonly steps: ReadonlyArray<ExplainedStep>;
+  readonly rules: ReadonlyArray<ExplainedRule>;
 };
 
 export type FoundMemories = {
@@ -1027,6 +1073,56 @@ export type RpcMethod = {
   readonly positions?: ReadonlyArray<string>;
 };
 
+export type RuleSummary = {
+  readonly name: string;
+  readonly effect: "allow" | "deny";
+  readonly on_trial: boolean;
+  readonly text: string;
+  readonly because: string;
+  readonly line: number;
+  readonly trial: RuleTrial | null;
+};
+
+export type RuleTrial = {
+  readonly rule: string;
+  readonly calls: number;
+  readonly last_at: string;
+  readonly examples: ReadonlyArray<TrialCall>;
+};
+
+export type RulesAddition = {
+  readonly rules: string;
+};
+
+export type RulesChange = {
+  readonly text: string;
+  readonly version?: number | null;
+};
+
+export type RulesDetail = {
+  readonly text: string;
+  readonly version: number;
+  readonly updated_at: string | null;
+  readonly updated_by: string;
+  readonly default: "allow" | "deny";
+  readonly default_on_trial: boolean;
+  readonly default_trial: RuleTrial | null;
+  readonly rules: ReadonlyArray<RuleSummary>;
+  readonly warnings: ReadonlyArray<string>;
+};
+
+export type RulesTest = {
+  readonly calls: number;
+  readonly changed: ReadonlyArray<ChangedDecision>;
+  readonly rules: number;
+  readonly warnings: ReadonlyArray<string>;
+};
+
+export type RulesTrial = {
+  readonly text: string;
+  readonly calls?: number;
+};
+
 export type RunExecution = {
   readonly id: string;
   readonly step: number;
@@ -1542,6 +1638,14 @@ export type TopicList = {
   readonly topics: ReadonlyArray<Topic>;
 };
 
+export type TrialCall = {
+  readonly tool: string;
+  readonly user: string | null;
+  readonly agent: string | null;
+  readonly arguments: ReadonlyArray<string>;
+  readonly at: string;
+};
+
 export type TurnClaim = {
   readonly busy?: "enqueue" | "fork" | "interrupt" | "merge" | "reject";
   readonly lease_seconds?: number;
@@ -1612,6 +1716,13 @@ export interface Operations {
   "POST /api/executions/{id}/decision": { path: { id: string }; query: {}; body: ExecutionDecision; answer: Execution };
   "GET /api/executions/{id}/output": { path: { id: string }; query: {}; body: undefined; answer: undefined };
   "GET /api/executions/{id}/sandbox": { path: { id: string }; query: {}; body: undefined; answer: SandboxExecutionList };
+  "POST /api/gateway/explain": { path: {}; query: {}; body: CallToExplain; answer: Explanation };
+  "POST /api/gateway/rule-tests": { path: {}; query: {}; body: RulesTrial; answer: RulesTest };
+  "GET /api/gateway/rules": { path: {}; query: {}; body: undefined; answer: RulesDetail };
+  "POST /api/gateway/rules": { path: {}; query: {}; body: RulesAddition; answer: RulesDetail };
+  "PUT /api/gateway/rules": { path: {}; query: {}; body: RulesChange; answer: RulesDetail };
+  "DELETE /api/gateway/rules/{name}": { path: { name: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/gateway/rules/{name}": { path: { name: string }; query: {}; body: undefined; answer: RuleSummary };
   "GET /api/groups": { path: {}; query: { group?: string | null }; body: undefined; answer: GroupLag };
   "POST /api/groups/{group}/reset": { path: { group: string }; query: {}; body: GroupReset; answer: GroupPositions };
   "GET /api/ids": { path: {}; query: { kind: "approval" | "dead_letter" | "execution" | "memory" | "run"; prefix: string }; body: undefined; answer: IdList };

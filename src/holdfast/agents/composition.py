@@ -135,6 +135,7 @@ class TenantAgents:
                 tools=self.skills.tools,
                 catalogs=self.skills.catalogs,
                 finding=self.skills.search,
+                rules=self.skills.rules,
                 executor=self.executor,
                 memory_tools=memory_tools(self.notes, self.memory),
                 granted=code_tools(self.scripts, timeout=shared.settings.tool_timeout),

@@ -12,6 +12,8 @@ from holdfast.llm.tokens import TokenCounter
 from holdfast.skills.catalog import Catalogs, OpenedSkills
 from holdfast.skills.disclosure import line_of
 from holdfast.skills.function_tools import tool_of
+from holdfast.skills.rules.access_rules import AccessRules
+from holdfast.skills.rules.rule_set import RuleCaller
 from holdfast.skills.run import Run
 from holdfast.skills.search import RegistrySearch
 from holdfast.skills.tool import Tool
@@ -20,7 +22,9 @@ USE_SKILL = "use_skill"
 MOST_FOUND = 20
 
 
-def skill_tools(catalogs: Catalogs, finding: RegistrySearch, *, room: int, counter: TokenCounter) -> list[Tool]:
+def skill_tools(
+    catalogs: Catalogs, finding: RegistrySearch, rules: AccessRules, *, room: int, counter: TokenCounter
+) -> list[Tool]:
     """Return the tools that every agent with skills has. Its loaded skills have `room` tokens in a prompt."""
 
     async def use_skill(run: Run, name: Annotated[str, Meta(min_length=1)]) -> str:
@@ -31,7 +35,8 @@ def skill_tools(catalogs: Catalogs, finding: RegistrySearch, *, room: int, count
         """
         assert run.agent is not None  # only agents have these tools
         assert run.conversation_id is not None
-        opened = await catalogs.open(run.agent, [name])
+        caller = RuleCaller(run.user, run.agent)
+        opened = await rules.visible(caller, await catalogs.open(run.agent, [name]))
         skills = loaded_skills(opened)
         found = fit(skills, room, counter)
         if found is None:
@@ -49,11 +54,14 @@ def skill_tools(catalogs: Catalogs, finding: RegistrySearch, *, room: int, count
             limit: how many, at most.
         """
         found = await finding.search(query, agent=run.agent, limit=limit)
+        tools = [each.name for each in found if each.kind == "tool"]
+        hidden = await rules.hidden_names(RuleCaller(run.user, run.agent), tools)
         lines = [
             line_of(each.name, each.description)
             if each.kind == "skill"
             else f"{line_of(each.name, each.description)} (a tool of the skill {each.skill})"
             for each in found
+            if each.kind == "skill" or each.name not in hidden
         ]
         return "\n".join(lines) or "Nothing was found that you can load."
 

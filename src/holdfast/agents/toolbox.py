@@ -12,6 +12,7 @@ from holdfast.llm.tokens import TokenCounter
 from holdfast.skills.catalog import KNOWN_FOR
 from holdfast.skills.disclosure import Catalog
 from holdfast.skills.offers import Offer, offer_of
+from holdfast.skills.rules.rule_set import RuleCaller
 from holdfast.skills.tool import Tool
 
 
@@ -40,9 +41,13 @@ class Toolbox:
 
     async def open(self, turn: TurnState, counter: TokenCounter) -> None:
         """Set the tools that the agent of a turn may call now, and its skills."""
-        catalogs, agent = self._services.catalogs, turn.agent
+        catalogs, rules, agent = self._services.catalogs, self._services.rules, turn.agent
         catalog, opened = await catalogs.loaded(agent.name, turn.run.conversation)
         always = await self._registered(agent, catalog) | self._built_in(agent, catalog, counter)
+        caller = RuleCaller((await turn.view()).user, agent.name)
+        opened = await rules.visible(caller, opened)
+        hidden = await rules.hidden(caller, {name: offer.tool for name, offer in always.items()})
+        always = {name: offer for name, offer in always.items() if name not in hidden}
         turn.tools = {**opened.disclosed, **always}
         turn.skills = None
         if catalog.skills:
@@ -70,7 +75,9 @@ class Toolbox:
         if catalog.skills:
             if counter.name not in self._skill_tools:
                 services = self._services
-                made = skill_tools(services.catalogs, services.finding, room=self._room, counter=counter)
+                made = skill_tools(
+                    services.catalogs, services.finding, services.rules, room=self._room, counter=counter
+                )
                 self._skill_tools[counter.name] = made
             tools += self._skill_tools[counter.name]
         return {tool.name: offer_of(tool) for tool in tools}

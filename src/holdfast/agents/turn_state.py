@@ -19,6 +19,7 @@ from holdfast.memory import Memories
 from holdfast.postgres.database import Database
 from holdfast.skills.catalog import Catalogs
 from holdfast.skills.offers import Offer
+from holdfast.skills.rules.access_rules import AccessRules
 from holdfast.skills.search import RegistrySearch
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
@@ -39,6 +40,7 @@ class TurnServices:
     tools: Tools
     catalogs: Catalogs
     finding: RegistrySearch
+    rules: AccessRules
     executor: Executor
     memory_tools: Sequence[Tool]  # of every agent with memory
     granted: Sequence[Tool]  # of the agents that name them

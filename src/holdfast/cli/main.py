@@ -41,6 +41,7 @@ COMMANDS = {
     "runs": "List, show, cancel and retry runs of agents.",
     "approvals": "Approve or deny tool calls of agents.",
     "skills": "Import, export, assign, enable and disable skills.",
+    "gateway": "Explain why a call is allowed or refused, and manage access rules.",
     "tools": "Call, enable and disable tools, and set permissions.",
     "sessions": "List, search, show, fork and export conversations.",
     "notes": "Show and edit agents' notes about users.",

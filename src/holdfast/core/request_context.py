@@ -17,7 +17,7 @@ _NO_TRACE = "0" * 32
 class RequestContext:
     """A request: its entry point, its id, the W3C trace that it belongs to, and the address of its client.
 
-    `key` and `actor` are those of its caller (see `Principal`), once the caller is authenticated.
+    `key`, `actor` and `scopes` are those of its caller (see `Principal`), once the caller is authenticated.
     """
 
     entry: Entry = "engine"
@@ -26,6 +26,7 @@ class RequestContext:
     address: str = ""
     key: UUID | None = None
     actor: str | None = None
+    scopes: frozenset[str] = frozenset()
 
 
 NO_REQUEST = RequestContext()
@@ -43,10 +44,10 @@ def set_request(context: RequestContext) -> None:
     _current.set(context)
 
 
-def set_caller(key: UUID | None, actor: str | None) -> None:
-    """Record whose key the request of this task has."""
-    if key is not None or actor is not None:
-        _current.set(replace(_current.get(), key=key, actor=actor))
+def set_caller(key: UUID | None, actor: str | None, scopes: frozenset[str] = frozenset()) -> None:
+    """Record whose key the request of this task has, and with which scopes."""
+    if key is not None or actor is not None or scopes:
+        _current.set(replace(_current.get(), key=key, actor=actor, scopes=scopes))
 
 
 def trace_id_of(traceparent: str | None) -> str:

@@ -169,8 +169,12 @@ class SharedExecution:
         bus: TenantBus,
         background: Background,
         policies: Sequence[Policy[GovernedCall]] = (),
+        argument_policies: Sequence[Policy[GovernedCall]] = (),
     ) -> TenantExecution:
-        """Return the part of a tenant. Calls that do not come through the gateway pass the `policies` here."""
+        """Return the part of a tenant. Calls that do not come through the gateway pass the policies here.
+
+        The `argument_policies` get a call when the registry has admitted it, with the arguments that are sent.
+        """
         secrets = Secrets(database, self.sealing)
         backends = self._mcp(database, secrets)
         scripts = Scripts(database, self.sandbox, self.probe, self.settings.sandbox)
@@ -190,6 +194,7 @@ class SharedExecution:
             max_whole_bytes=self.settings.max_response_bytes,
             places=self.tool_calls,
             policies=policies,
+            argument_policies=argument_policies,
         )
         running = RunningCalls(database, background)
         executions = Executions(

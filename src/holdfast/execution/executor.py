@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
-from holdfast.core.errors import Unavailable
+from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.core.shares import Shares
 from holdfast.execution.admission import Admission
 from holdfast.execution.outcomes import MAX_WHOLE_BYTES, Outcome, outcome_of
@@ -38,6 +38,7 @@ class Executor:
         max_whole_bytes: int = MAX_WHOLE_BYTES,
         places: Shares | None = None,
         policies: Sequence[Policy[ExecutorCall]] = (),
+        argument_policies: Sequence[Policy[ExecutorCall]] = (),
     ) -> None:
         self._runners = runners
         self._places = places  # of calls in this process
@@ -45,6 +46,7 @@ class Executor:
         self._events = events
         self._presence = presence
         self._govern = chain(policies, self._admit)
+        self._run_admitted = chain(argument_policies, self._run)
         self._max_whole_bytes = max_whole_bytes
 
     def runs(self, kind: Kind) -> bool:
@@ -82,10 +84,18 @@ class Executor:
 
         `skill` is the one that disclosed the tool. `mode` is the answer of `mode` from when the call was recorded.
         `awaited`: a worker already has the call under the same key; only wait for it. `admitted`: the caller has
-        already checked that the tool may be called, by its own copy of the registry. Other calls pass the policies.
+        already checked that the tool may be called, by its own copy of the registry. Other calls pass the policies. A
+        refusal is an outcome that the model reads; the caller of a direct call gets the error.
         """
         call = ExecutorCall(tool, arguments, run, timeout, max_output_bytes, skill, mode, awaited)
-        return await (self._run(call) if admitted else self._govern(call))
+        if admitted:
+            return await self._run(call)
+        try:
+            return await self._govern(call)
+        except Forbidden as error:
+            if run.run_id is None:
+                raise
+            return Outcome.refusal(str(error), code=error.code)
 
     async def _admit(self, call: ExecutorCall) -> Outcome:
         """Run a call if the registry admits it."""
@@ -94,7 +104,7 @@ class Executor:
             if isinstance(found, ArgumentRefusal):
                 return Outcome.refusal(found.text)
             call = replace(call, tool=found[0], arguments=found[1])
-        return await self._run(call)
+        return await self._run_admitted(call)
 
     async def _run(self, call: ExecutorCall) -> Outcome:
         tool, arguments, run, awaited = call.tool, call.arguments, call.run, call.resumed

@@ -22,7 +22,7 @@ from holdfast.skills.client import SILENT, Client
 
 def policies_of(engine: Engine) -> tuple[Policy[GatewayCall], ...]:
     """Return the policies of a tenant, in the order in which a call passes them."""
-    return (*engine.call_policies, ArgumentPolicy(), ApprovalPolicy())
+    return (*engine.call_policies, ArgumentPolicy(), engine.access_policy, ApprovalPolicy())
 
 
 class Gateway:

@@ -7,7 +7,7 @@ by plain SQL have no revision, so that all tools are read again once a minute.
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import monotonic
@@ -20,6 +20,7 @@ from holdfast.engine import Engine
 from holdfast.gateway.views import CallerView, Listed, ViewKey, sees, sees_own, shown_name
 from holdfast.postgres.sql import statements
 from holdfast.skills.offers import Offer, offer_of
+from holdfast.skills.rules.rule_set import CallerRules, RuleCaller, RuleSet
 from holdfast.skills.runnable_kinds import can_run
 from holdfast.skills.tool import Tool, ToolEntry
 from holdfast.skills.tools import MAX_LISTED
@@ -62,10 +63,11 @@ NOTHING = AgentGrant()
 
 @dataclass(frozen=True)
 class ToolSnapshot:
-    """The active tools at a revision of the registry, and the views of them."""
+    """The active tools at a revision of the registry, the access rules, and the views of the tools."""
 
     revision: int
     tools: Mapping[str, RegisteredTool]
+    rules: RuleSet = field(default_factory=RuleSet)
     views: "OrderedDict[ViewKey, CallerView]" = field(default_factory=OrderedDict[ViewKey, CallerView])
 
     @cached_property
@@ -91,6 +93,11 @@ class Inventory:
         self._reading: asyncio.Task[ToolSnapshot] | None = None
 
     @property
+    def own(self) -> Sequence[Tool]:
+        """The engine's own tools."""
+        return self._own
+
+    @property
     def revision(self) -> int:
         """The revision of the registry at the last check."""
         return -1 if self._snapshot is None else self._snapshot.revision
@@ -100,14 +107,22 @@ class Inventory:
         snapshot = self._snapshot
         if snapshot is None or monotonic() - self._checked > FRESH:
             snapshot = await self.current()
-        who = ViewKey.of(caller)
+        theirs = await self._rules(snapshot.rules, caller) if snapshot.rules.hides else None
+        who = ViewKey.of(caller, () if theirs is None else theirs.view_key)
         found = snapshot.views.get(who)
         if found is None:
-            found = await self._view(snapshot, who)
+            found = await self._view(snapshot, who, theirs)
             snapshot.views[who] = found
             if len(snapshot.views) > REMEMBERED:
                 snapshot.views.popitem(last=False)
         return found
+
+    async def _rules(self, rules: RuleSet, caller: Principal) -> CallerRules:
+        """Return the access rules for a caller."""
+        known = rules.known_caller(caller.user, caller.agent, caller.key, caller.scopes)
+        if known is not None:
+            return known
+        return await self._engine.rules.of(rules, RuleCaller(caller.user, caller.agent, caller.key, caller.scopes))
 
     async def current(self) -> ToolSnapshot:
         """Return the current tools; concurrent callers share one read."""
@@ -126,13 +141,11 @@ class Inventory:
         revision = cast(int, await self._database.value(sql("registry_revision")))
         snapshot = before
         if snapshot is None:
-            snapshot = ToolSnapshot(revision, await self._all())
+            snapshot = await self._read_all(revision)
             self._read_anew = began + READ_ANEW
         elif snapshot.revision != revision:
             is_old = began - self._checked > MOST_BEHIND
-            snapshot = (
-                ToolSnapshot(revision, await self._all()) if is_old else await self._apply_changes(snapshot, revision)
-            )
+            snapshot = await (self._read_all(revision) if is_old else self._apply_changes(snapshot, revision))
         if self._snapshot is before:  # otherwise a read of all tools has replaced it meanwhile
             self._snapshot, self._checked = snapshot, began
         if began > self._read_anew:
@@ -144,7 +157,8 @@ class Inventory:
     async def _reread(self) -> None:
         """Read all tools while callers use the cached ones, then apply what has changed since the read began."""
         try:
-            snapshot = ToolSnapshot(cast(int, await self._database.value(sql("registry_revision"))), await self._all())
+            revision = cast(int, await self._database.value(sql("registry_revision")))
+            snapshot = await self._read_all(revision)
             while self._snapshot is not None and snapshot.revision < self._snapshot.revision:
                 snapshot = await self._apply_changes(snapshot, self._snapshot.revision)
             self._snapshot = snapshot
@@ -152,6 +166,10 @@ class Inventory:
             log.warning("could not reload the tools; retrying in a minute: %s", error)
         except Exception:
             log.exception("internal error: could not reload the tools; retrying in a minute")
+
+    async def _read_all(self, revision: int) -> ToolSnapshot:
+        """Return all tools, and the access rules. A change of the rules is a revision, too."""
+        return ToolSnapshot(revision, await self._all(), await self._engine.rules.read())
 
     async def _all(self) -> dict[str, RegisteredTool]:
         found: dict[str, RegisteredTool] = {}
@@ -168,27 +186,33 @@ class Inventory:
         rows = await self._database.all(sql("changed_tools"), snapshot.revision)
         names: list[str | None] = [row["name"] for row in rows if row["name"] != ""]
         if None in names or len(names) > MOST_CHANGED:
-            return ToolSnapshot(revision, await self._all())
+            return await self._read_all(revision)
         changed = {*names}
         tools = {name: known for name, known in snapshot.tools.items() if store(name) not in changed}
         rows = await self._database.all(sql("entries_by_name"), names)
         entries = map(self._engine.tools.entry_of, rows)
         tools |= {entry.tool.name: _registered_tool(entry) for entry in entries if self._can_run(entry)}
-        return ToolSnapshot(revision, tools)
+        return ToolSnapshot(revision, tools, await self._engine.rules.read())
 
     def _can_run(self, entry: ToolEntry) -> bool:
         return can_run(entry.tool.kind, entry.tool.mode, self._engine.tools.runs)
 
-    async def _view(self, snapshot: ToolSnapshot, who: ViewKey) -> CallerView:
-        grant = NOTHING if who.agent is None else await self._grant(who.agent, snapshot)
+    async def _view(self, snapshot: ToolSnapshot, who: ViewKey, rules: CallerRules | None) -> CallerView:
+        grant = NOTHING if who.agent is None else await self.grant(who.agent, snapshot)
         if grant is None:
             return CallerView(who, (), absent=True)
-        offers = [grant.restrict(Offer(tool, tool)) for tool in self._own if sees_own(tool, who)]
+        seen = [tool for tool in self._own if sees_own(tool, who)]
+        shown = [tool for tool in seen if rules is None or rules.of(tool).hidden_by is None]
+        offers = [grant.restrict(Offer(tool, tool)) for tool in shown]
         own = [Listed(offer.tool.name, "", offer, own=True) for offer in offers]
         taken = {tool.name for tool in self._own}
         listed: list[Listed] = []
+        hides = len(shown) < len(seen)
         for name, known in snapshot.tools.items():
             if name not in taken and sees(known.entry, who, grant.offers):
+                if rules is not None and rules.of(known.entry.tool).hidden_by is not None:
+                    hides = True
+                    continue
                 each = known.listed
                 offer = grant.restrict(grant.offers.get(name, each.offer))
                 if offer is not each.offer:
@@ -196,9 +220,9 @@ class Inventory:
                 if each.name != name and each.name in snapshot.ambiguous_names:
                     each = replace(each, name=name)
                 listed.append(each)
-        return CallerView(who, (*own, *sorted(listed, key=lambda each: each.name)))
+        return CallerView(who, (*own, *sorted(listed, key=lambda each: each.name)), hides=hides)
 
-    async def _grant(self, agent: str, snapshot: ToolSnapshot) -> AgentGrant | None:
+    async def grant(self, agent: str, snapshot: ToolSnapshot) -> AgentGrant | None:
         """Return what an agent has: the tools of its definition, and those of its skills with their overlays.
 
         Return None if the agent does not exist or is disabled. A caller who acts for it then reaches nothing.

@@ -84,7 +84,7 @@ def resolve_call(view: CallerView, arguments: Mapping[str, Any]) -> tuple[Listed
 
 def _searchable_ids(view: CallerView) -> Sequence[UUID] | None:
     """Return the ids of the tools that a search may find; None for all tools."""
-    if view.who.kind == ADMIN and {"read", "write"} <= view.who.scopes:
+    if view.who.kind == ADMIN and {"read", "write"} <= view.who.scopes and not view.hides:
         return None
     return view.ids
 

@@ -7,7 +7,7 @@
     any other user               those whose permissions admit users
 
 An agent never sees a tool whose permissions deny it, even if a skill or its definition grants the tool. A caller with
-only the scope `read` sees only the tools whose access is `read`.
+only the scope `read` sees only the tools whose access is `read`. Access rules hide further tools (see inventory.py).
 """
 
 import re
@@ -49,19 +49,20 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # of a tool in MCP
 
 @dataclass(frozen=True, slots=True)
 class ViewKey:
-    """The properties of a caller that determine the view."""
+    """The properties of a caller that determine the view. `rules` are the access rules that name the caller."""
 
     kind: str  # admin, user or agent
     agent: str | None = None
     scopes: frozenset[str] = frozenset()
+    rules: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, caller: Principal) -> "ViewKey":
+    def of(cls, caller: Principal, rules: tuple[int, ...] = ()) -> "ViewKey":
         """Return these properties of a caller."""
         scopes = caller.scopes & {"read", "write"}
         if caller.agent is not None:
-            return cls("agent", caller.agent, scopes)
-        return cls(ADMIN if "admin" in caller.scopes else USER, None, scopes)
+            return cls("agent", caller.agent, scopes, rules)
+        return cls(ADMIN if "admin" in caller.scopes else USER, None, scopes, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,14 @@ class Listed:
 class CallerView:
     """The tools that a caller sees: the engine's own, then the others by name.
 
-    `absent`: the caller acts for an agent that does not exist or is disabled, and reaches nothing.
+    `absent`: the caller acts for an agent that does not exist or is disabled, and reaches nothing. `hides`: access
+    rules hide tools from the caller.
     """
 
     who: ViewKey
     tools: tuple[Listed, ...]
     absent: bool = False
+    hides: bool = False
     cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
 
     @cached_property
@@ -123,9 +126,12 @@ def shown_name(tool: Tool) -> str:
 
 def sees(entry: ToolEntry, who: ViewKey, granted: Collection[str]) -> bool:
     """Whether a caller sees an active registered tool; `granted` are the tools that the caller's agent has."""
+    return reaches(entry.tool, who) and permits(entry, who, granted)
+
+
+def permits(entry: ToolEntry, who: ViewKey, granted: Collection[str]) -> bool:
+    """Whether a caller may call a tool by its permissions, or because its agent has it."""
     tool, permissions = entry.tool, entry.permissions
-    if not _reaches(tool, who):
-        return False
     if who.agent is None:
         return who.kind == ADMIN or allows_users(tool.access, permissions)
     if refusal_reason(tool.access, "execute", permissions, who.agent):
@@ -140,9 +146,9 @@ def sees_own(tool: Tool, who: ViewKey) -> bool:
     """
     if tool.name == CALL_TOOL:
         return bool(who.scopes)
-    return _reaches(tool, who) and (tool.name not in OF_SKILLS or who.kind != USER)
+    return reaches(tool, who) and (tool.name not in OF_SKILLS or who.kind != USER)
 
 
-def _reaches(tool: Tool, who: ViewKey) -> bool:
+def reaches(tool: Tool, who: ViewKey) -> bool:
     """Whether a caller has the scope that a tool needs: `read` for a tool that only reads, otherwise `write`."""
     return ("read" if tool.access == "read" else "write") in who.scopes

@@ -82,7 +82,7 @@ class ApiResource:
                 return None
             raise
         slot.enter(caller)
-        set_caller(caller.key, caller.actor)
+        set_caller(caller.key, caller.actor, caller.scopes)
         if operation.needs not in ("anybody", "somebody"):
             caller.require(operation.needs)
         return CallerSession(self._authentication, request, caller)

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from holdfast.access.identities import Identities
 from holdfast.core.processes import ProcessCalls
 from holdfast.core.settings import ReloadSettings
 from holdfast.embeddings import Embeddings
@@ -12,6 +13,8 @@ from holdfast.skills.catalog import Catalogs
 from holdfast.skills.history import ChangeHistory
 from holdfast.skills.registry_indexer import RegistryIndexer
 from holdfast.skills.resource_updates import ResourceUpdates
+from holdfast.skills.rules.access_rules import AccessRules
+from holdfast.skills.rules.trials import RuleTrials
 from holdfast.skills.runnable_kinds import RunnableKinds
 from holdfast.skills.search import RegistrySearch
 from holdfast.skills.skill_transfer import SkillTransfer
@@ -33,6 +36,7 @@ class TenantSkills:
     search: RegistrySearch
     sources: Sources
     checks: SourceChecks
+    rules: AccessRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +48,16 @@ class SharedSkills:
     embeddings: Embeddings
     updates: ResourceUpdates
     processes: ProcessCalls
+    trials: RuleTrials
 
     def of(
-        self, database: Database, *, runs: RunnableKinds, fetch: Fetch, fetch_if_changed: FetchIfChanged
+        self,
+        database: Database,
+        *,
+        identities: Identities,
+        runs: RunnableKinds,
+        fetch: Fetch,
+        fetch_if_changed: FetchIfChanged,
     ) -> TenantSkills:
         """Return the part of a tenant. `runs` says which kinds of tools run here. `fetch` reads documents of APIs."""
         tools = Tools(database, runs)
@@ -61,6 +72,7 @@ class SharedSkills:
             search=RegistrySearch(database, self.embeddings, catalogs),
             sources=sources,
             checks=SourceChecks(database, self.system, sources, fetch_if_changed),
+            rules=AccessRules(database, identities, tools, self.trials),
         )
 
 
@@ -73,6 +85,13 @@ async def open_skills(
         await stack.enter_async_context(RegistryIndexer(postgres, embeddings))
         updates = ResourceUpdates(postgres.system)
         stack.push_async_callback(updates.close)
+        trials = RuleTrials()
+        stack.push_async_callback(trials.close)
         yield SharedSkills(
-            settings=settings, system=postgres.system, embeddings=embeddings, updates=updates, processes=ProcessCalls()
+            settings=settings,
+            system=postgres.system,
+            embeddings=embeddings,
+            updates=updates,
+            processes=ProcessCalls(),
+            trials=trials,
         )

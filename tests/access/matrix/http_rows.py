@@ -228,6 +228,18 @@ TOOLS = [
 ]  # fmt: skip
 
 ABOUT_USER = {"agent_id": "{agent}", "user": "{named}"}
+RULES_TEXT = 'a: dry-run deny tool "{unique}"'
+RULES = [
+    lists("get_rules", of.access_rule, ADMIN_LIST),
+    on("get_rule", of.access_rule, ADMIN, shows=True),
+    on("remove_rule", of.access_rule, ADMIN, uses_up=True),
+    once("add_rules", ADMIN_ONCE, body={"rules": '{unique}: dry-run deny tool "{unique}"'}),
+    once("put_rules", ADMIN_ONCE, body={"text": RULES_TEXT}),
+    once("try_rules", ADMIN_ONCE, body={"text": RULES_TEXT}),
+    once("explain", READ, body={"tool": "recall"}),
+    once("explain", ADMIN_ONCE, case="of a user", body={"tool": "recall", "user": "bob"}),
+    once("explain", ADMIN_ONCE, case="of an agent", body={"tool": "recall", "agent": AGENT}),
+]  # fmt: skip
 NOTES = [
     on("read_notes", of.notes_of_user, USER_NAME, query=ABOUT_USER, shows=True),
     lists("read_notes", of.notes, MINE_LIST, case="one's own", query={"agent_id": AGENT}),
@@ -334,5 +346,5 @@ BUS = [
 ]
 
 HTTP = [
-    *ABOUT, *TENANTS, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *NOTES, *RECALL, *MEMORIES, *BUS,
+    *ABOUT, *TENANTS, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *RULES, *NOTES, *RECALL, *MEMORIES, *BUS,
 ]  # fmt: skip

@@ -306,6 +306,14 @@ async def link(at: Place) -> Fields:
     return {"link": await at.engine.keys.create_link(tenant, at.user, scopes=frozenset({"read"}))}
 
 
+@kind(name=word)
+async def access_rule(at: Place) -> Fields:
+    """An access rule on trial, about a tool that is not there."""
+    name = unique("rule")
+    await at.engine.rules.add(f'{name}: dry-run deny tool "{name}" because "{at.secret}"')
+    return {"name": name, "sign": name}
+
+
 @kind(name=word, agent=word)
 async def stored_agent(at: Place) -> Fields:
     """An agent that is a row."""

@@ -77,6 +77,24 @@ async def test_whoever_does_not_see_what_changed_hears_nothing(gateway: Gateway,
         waiting.cancel()
 
 
+@pytest.mark.req("MCP-01", "MCP-07")
+async def test_a_caller_from_whom_an_access_rule_hides_a_tool_hears_of_it_and_no_other(
+    gateway: Gateway, ann: Principal, elsewhere: Engine
+) -> None:
+    carl = Principal(ann.tenant, "carl", OWNER_SCOPES)
+    changes, wanted = ListChanges.of(gateway), WantedChanges(frozenset({"tools"}))
+
+    async with changes.watch(ann, wanted) as seen, changes.watch(carl, wanted) as unseen:
+        waiting = asyncio.ensure_future(unseen.next())
+        async with asyncio.timeout(20):
+            for tool in ("refund", "track"):  # with the second, the first was looked at for both
+                await elsewhere.rules.put(f'hide: deny user "ann" tool "{tool}"')
+                assert await seen.next() == [TOOLS]
+
+        assert not waiting.done()
+        waiting.cancel()
+
+
 @pytest.mark.req("MCP-01")
 async def test_a_list_that_the_program_changes_is_heard_of(gateway: Gateway, app: App, ann: Principal) -> None:
     async with ListChanges.of(gateway).watch(ann, WantedChanges(frozenset({"prompts", "resources"}))) as watch:

@@ -47,3 +47,8 @@ class ExecutorCall:
     def actor(self) -> str | None:
         """The user of the key, if the caller of a direct call acts as another user."""
         return current_request().actor
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes of the caller of a direct call. An agent's turn has none."""
+        return current_request().scopes

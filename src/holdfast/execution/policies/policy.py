@@ -20,8 +20,9 @@ class GovernedCall(Protocol):
     """A tool call, however it was made.
 
     `user` and `agent` are for whom it is made. `key` is the API key of the caller, and `actor` the user of that key if
-    the caller acts as another user. `resumed`: the call passed the policies when it was first sent, and a worker
-    already has it. `notes` is what policies say of the call without refusing it.
+    the caller acts as another user. `scopes` are those of the caller; a turn of an agent has none. `resumed`: the call
+    passed the policies when it was first sent, and a worker already has it. `notes` is what policies say of the call
+    without refusing it.
     """
 
     @property
@@ -36,6 +37,8 @@ class GovernedCall(Protocol):
     def key(self) -> UUID | None: ...
     @property
     def actor(self) -> str | None: ...
+    @property
+    def scopes(self) -> frozenset[str]: ...
     @property
     def resumed(self) -> bool: ...
     @property

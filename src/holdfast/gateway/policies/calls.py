@@ -53,6 +53,11 @@ class GatewayCall:
         return self.caller.actor
 
     @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes of the caller."""
+        return self.caller.scopes
+
+    @property
     def resumed(self) -> bool:
         """A call through the gateway is never resumed."""
         return False

@@ -50,6 +50,7 @@ async def metrics(call: ApiCall) -> Response:
         open = GaugeMetricFamily("holdfast_sockets", "Open WebSockets of this process.", call.slot.sockets)
         families.append(open)
     families += [await _envelope_family(call, tenant), await _unrecorded_family(call, tenant)]
+    families.append(await _trials_family(call, tenant))
     registry.register(MetricCollector(families))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
@@ -123,6 +124,14 @@ async def _unrecorded_family(call: ApiCall, tenant: TenantId | None) -> Metric:
     about = "Calls through the gateway of this process that have no row: too many waited, or the database was away."
     family = CounterMetricFamily("holdfast_unrecorded_calls", about, labels=("tenant",))
     return _fill(family, (((names[id],), count) for id, count in sorted(counts.items())))
+
+
+async def _trials_family(call: ApiCall, tenant: TenantId | None) -> Metric:
+    counts = call.engine.rule_trials.counts(tenant)
+    names = await _names(call, {id for id, _ in counts})
+    about = "Calls in this process that an access rule on trial would have decided otherwise."
+    family = CounterMetricFamily("holdfast_rule_trials", about, labels=("tenant", "rule"))
+    return _fill(family, (((names[id], rule), count) for (id, rule), count in sorted(counts.items())))
 
 
 async def _names(call: ApiCall, tenants: Iterable[TenantId]) -> Mapping[TenantId, str]:
