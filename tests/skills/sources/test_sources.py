@@ -104,7 +104,7 @@ async def test_what_is_chosen_becomes_tools_too(sources: Sources) -> None:
 
 
 async def test_a_reload_tells_what_was_added_changed_and_removed(sources: Sources, tools: Tools) -> None:
-    await sources.add("shop", document=document(ORDERS), choice=EVERYTHING)
+    await sources.add("shop", document=document(ORDERS), choice=EVERYTHING, pin="follow")
     known = (await tools.get("get_orders")).id
     changed = {
         "/orders": {
