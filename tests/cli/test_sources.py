@@ -39,7 +39,7 @@ def document(word: str, *more: str, summary: str = "One", **said: Any) -> str:
 def test_a_file_becomes_tools_that_are_shown_reloaded_and_removed(served: Program, word: str, tmp_path: Path) -> None:
     file = tmp_path / "shop.json"
     file.write_text(document(word))
-    added = served("sources", "add", word, str(file), "--auth", f"key={word}")
+    added = served("sources", "add", word, str(file), "--auth", f"key={word}", "--follow-changes")
     shown = served("sources", "show", word)
     file.write_text(document(word, "new", summary="Another"))
 
@@ -147,7 +147,7 @@ def library() -> Iterator[str]:
 
 def test_an_address_is_fetched_from_where_the_command_is_called(served: Program, word: str, library: str) -> None:
     Library.document = document(word).encode()
-    added = served("sources", "add", word, f"{library}/moved", "--json")
+    added = served("sources", "add", word, f"{library}/moved", "--follow-changes", "--json")
     Library.document = document(word, "new").encode()
     reloaded = served("sources", "reload", word, "--json")
     missing = served("sources", "add", "missing", f"{library}/no.json", "--json")
@@ -162,7 +162,7 @@ def test_an_address_is_fetched_from_where_the_command_is_called(served: Program,
 def test_what_each_import_changed_is_listed_and_shown(served: Program, word: str, tmp_path: Path) -> None:
     file = tmp_path / "shop.json"
     file.write_text(document(word))
-    served("sources", "add", word, str(file), "--every", "5m")
+    served("sources", "add", word, str(file), "--every", "5m", "--follow-changes")
     file.write_text(document(word, "new", summary="Another"))
     served("sources", "reload", word, str(file))
 

@@ -178,7 +178,7 @@ async def test_a_refusal_of_a_choice_lists_the_fields_that_there_are(engine: Eng
 
 
 async def test_choices_follow_a_reload(engine: Engine, shop: Shop) -> None:
-    await add(engine, shop)
+    await add(engine, shop, pin="follow")
     await call(engine, "order", id="7", fields="id")
 
     await engine.sources.reload("shop", document=SDL.replace("title: String!\n", "heading: String\n").encode())
@@ -225,7 +225,7 @@ async def test_a_service_that_does_not_describe_itself_needs_its_schema(engine: 
 
 async def test_a_schema_given_by_hand_is_not_replaced_by_what_the_service_says(engine: Engine, shop: Shop) -> None:
     sdl = b"type Query { echo: String }"
-    given: dict[str, Any] = {"kind": "graphql", "choice": EVERYTHING, "reload_seconds": 1}
+    given: dict[str, Any] = {"kind": "graphql", "choice": EVERYTHING, "reload_seconds": 1, "pin": "follow"}
     checks = "select seconds, due_at from source_check where host_id = $1"
 
     added = await engine.sources.add("shop", document=sdl, url=shop.endpoint, base_url=shop.endpoint, **given)
@@ -339,9 +339,9 @@ async def test_an_operation_that_cannot_run_is_not_registered(
     assert why in refused.value.why
 
 
-async def add(engine: Engine, shop: Shop, *, selection: SelectionRules | None = None) -> Any:
+async def add(engine: Engine, shop: Shop, *, selection: SelectionRules | None = None, **more: Any) -> Any:
     """Import everything from the schema in a file."""
     report = await engine.sources.add(
-        "shop", document=SDL.encode(), base_url=shop.endpoint, choice=EVERYTHING, selection=selection
+        "shop", document=SDL.encode(), base_url=shop.endpoint, choice=EVERYTHING, selection=selection, **more
     )
     return report.source

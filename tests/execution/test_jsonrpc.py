@@ -173,7 +173,8 @@ async def test_clients_of_the_gateway_call_a_method_by_its_own_name(engine: Engi
 
 
 async def test_a_reload_asks_the_service_again(engine: Engine, market: Market) -> None:
-    await engine.sources.add("market", kind="jsonrpc", url=f"{market.url}/rpc", choice=Choice(everything=True))
+    url, everything = f"{market.url}/rpc", Choice(everything=True)
+    await engine.sources.add("market", kind="jsonrpc", url=url, choice=everything, pin="follow")
     market.methods = [METHODS[1], {"name": "add", "params": []}]
 
     report = await engine.sources.reload("market")

@@ -52,6 +52,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/rules/sql/unknown_names.sql": Cold("when a person changes the rules"),
     "skills/sources/sql/selectable_types.sql": Plan("tool_source_host_id_name_key", ("shop", b"")),
     "skills/sources/sql/ask_for_check.sql": Plan("source_check_pkey", ("source-7",)),
+    "skills/sources/sql/altered_tools.sql": Plan("tool_by_operation", (ID,)),
     "skills/sources/sql/changed_tools.sql": Plan("registry_change_", (7, 9)),
     "skills/sources/sql/claim_check.sql": Plan("source_check_pkey", (MINUTE, ID)),
     "skills/sources/sql/claim_checks.sql": Plan("source_check_due", (MINUTE, True, 10)),
@@ -64,7 +65,8 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/sources/sql/imported_tools.sql": Plan("registry_change_", (7, 9)),
     "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
     "skills/sources/sql/other_servers.sql": Plan("tool_source_", ("shop",)),
-    "skills/sources/sql/record_import.sql": Plan("registry_pkey", (ID, 7, "1", 1, 1, 1, 1, "ann")),
+    "skills/sources/sql/proposals.sql": Plan("proposal", ("source-7", ["open"], 100)),
+    "skills/sources/sql/record_import.sql": Plan("registry_pkey", (ID, 7, "1", 1, 1, 1, 1, 1, "ann")),
     "skills/sources/sql/source_import.sql": Plan("source_import_pkey", ("source-7", None)),
     "skills/sources/sql/source_imports.sql": Plan("source_import_pkey", ("source-7", 5)),
     "skills/sources/sql/source.sql": Plan("tool_source_host_id_name_key", ("shop",)),
@@ -79,6 +81,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/sql/list_tools.sql": Plan("tool_t_host_id_name_key", ("", 5, None, None, None, None)),
     "skills/sql/needs_of_skill.sql": Plan("skill_dependency_t_pkey", ("skill 7",)),
     "skills/sql/open_skills.sql": Plan("skill_t_pkey", ([ID], [ID], ID, "support", [ID])),
+    "skills/sql/other_names.sql": Plan("tool_t", (ID,), ("tool_t",)),
     "skills/sql/registry_changes.sql": Plan("Index Scan Backward using registry_change_pkey", (9, 9, 5, ["skill"])),
     "skills/sql/registry_changes_of_name.sql": Plan("registry_change_by_name", (9, 9, 5, ["skill"], "skill 7")),
     "skills/sql/registry_models.sql": Plan("tool_by_model"),
@@ -125,6 +128,10 @@ insert into source_check (host_id, source_id, due_at, file)
 insert into source_import
   (host_id, source_id, revision, since, label, added, changed, removed, deactivated, bytes, update_user)
   select host_id, source_id, n, n - 1, '1', 1, 0, 0, 0, 100, '' from tool_source, generate_series(1, 20) n;
+insert into tool_proposal (host_id, source_id, operation, name, hash, new, item, found_by, state)
+  select host_id, source_id, 'o' || n, 'tool-' || n, 'h', '{}', '{}', '',
+    case when n > 1 then 'withdrawn' else 'open' end
+  from tool_source, generate_series(1, 20) n;
 insert into skill_t (host_id, name, description, content_markdown, terms, embedded, active)
   select id, 'skill ' || n, 'about it', 'do it', case when n > 1 then '{1,2}'::bigint[] end,
     case when n > 3 then 'm' end, n % 10 > 0
@@ -135,6 +142,7 @@ insert into tool_t (host_id, name, description, implementation_type, terms, embe
   select id, 'tool-' || n, 'does it', 'function', case when n > 1 then '{1,2}'::bigint[] end,
     case when n > 3 then 'm' end, n % 10 > 0
   from busy, generate_series(1, 400) n;
+insert into tool_pin (host_id, tool_id, hash, approved_by) select host_id, tool_id, 'h', '' from tool_t;
 insert into tool_param_t (host_id, tool_id, name, param_type) select host_id, tool_id, 'a' || n, 'string'
     from tool_t, generate_series(1, 3) n;
 insert into tool_usage (host_id, tool_id, calls) select host_id, tool_id, 1 from tool_t;

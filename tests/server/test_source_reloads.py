@@ -127,7 +127,7 @@ async def test_no_call_fails_while_a_source_changes_and_each_node_is_soon_curren
     record_property: Callable[[str, object], None],
 ) -> None:
     shop = Shop(service)
-    await (await own(nodes[0])).sources.add("shop", url=shop.url, choice=EVERYTHING, reload_seconds=1)
+    await (await own(nodes[0])).sources.add("shop", url=shop.url, choice=EVERYTHING, pin="follow", reload_seconds=1)
     ends = monotonic() + seconds
     failed: list[Any] = []
     delays: list[float] = []  # from each version to the list of each node that has it
@@ -180,7 +180,7 @@ async def test_a_call_of_a_tool_that_is_removed_meanwhile_ends_as_it_began(
 ) -> None:
     shop = Shop(service)
     engine = await own(nodes[0])
-    await engine.sources.add("shop", url=shop.url, choice=EVERYTHING, reload_seconds=3600)
+    await engine.sources.add("shop", url=shop.url, choice=EVERYTHING, pin="follow", reload_seconds=3600)
     began, go = asyncio.Event(), asyncio.Event()
 
     async def answer(_: web.Request) -> web.Response:
@@ -209,7 +209,7 @@ async def test_arguments_are_checked_by_the_new_definition_and_the_error_says_wh
     shop = Shop(service)
     shop.publish()
     engine = await own(nodes[0])
-    await engine.sources.add("shop", url=shop.url, choice=EVERYTHING, reload_seconds=3600)
+    await engine.sources.add("shop", url=shop.url, choice=EVERYTHING, pin="follow", reload_seconds=3600)
     before = (await call(nodes[1], "get_orders", {"page": "2"})).json()["result"]
 
     shop.publish()

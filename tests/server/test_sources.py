@@ -47,7 +47,7 @@ async def test_a_source_is_added_read_listed_and_removed(site: Site) -> None:
 
 
 async def test_a_reload_tells_the_difference_and_a_rehearsal_changes_nothing(site: Site) -> None:
-    await add(site)
+    await add(site, pin="follow")
     smaller = document({"/orders/{id}": {"get": {"summary": "An order", "x-ai-enabled": True, **ANSWER}}})
 
     rehearsed = await site.ask("POST", "/api/sources/shop/reload", json={"document": smaller, "dry_run": True})

@@ -72,7 +72,8 @@ async def source(words_only: Engine) -> UUID:
 async def add_source(engine: Engine, name: str) -> UUID:
     id = uuid4()
     await engine.database.run(
-        "insert into tool_source (host_id, source_id, name, kind, settings) values ($1, $2, $3, 'openapi', $4)",
+        "insert into tool_source (host_id, source_id, name, kind, settings, pin)"
+        " values ($1, $2, $3, 'openapi', $4, holdfast.destination_hash($4))",
         id, name, {"backend": {"base_url": "https://shop.example", "auth": {"key": "shop-key"}}},
     )  # fmt: skip
     return id

@@ -356,6 +356,12 @@ export type DeadLetterPage = {
   readonly cursor: string | null;
 };
 
+export type DecidedProposals = {
+  readonly state: "approved" | "open" | "rejected" | "withdrawn";
+  readonly tools: ReadonlyArray<string>;
+  readonly stored: ReadonlyArray<string>;
+};
+
 export type Definition = {
   readonly id: string;
   readonly name: string;
@@ -475,6 +481,11 @@ export type Explanation = {
   readonly rules: ReadonlyArray<ExplainedRule>;
 };
 
+export type FlaggedTool = {
+  readonly name: string;
+  readonly warnings: ReadonlyArray<ToolWarning>;
+};
+
 export type FoundMemories = {
   readonly hits: ReadonlyArray<Hit>;
   readonly reduced: string;
@@ -517,6 +528,14 @@ export type Health = {
   readonly version: string;
   readonly instance: string;
   readonly state?: string;
+};
+
+export type HeldTool = {
+  readonly name: string;
+  readonly change: "changed" | "new";
+  readonly what: ReadonlyArray<string>;
+  readonly hash: string;
+  readonly warnings: ReadonlyArray<ToolWarning>;
 };
 
 export type Hit = {
@@ -820,6 +839,7 @@ export type NewSource = {
   readonly mcp?: McpSettings | null;
   readonly reload_seconds?: 0 | unknown | null;
   readonly selection?: Selection;
+  readonly pin?: "follow" | "hold";
 };
 
 export type NewTenant = {
@@ -972,6 +992,31 @@ export type Problem = {
   readonly why?: string;
   readonly next?: string;
   readonly details?: Record<string, unknown>;
+};
+
+export type Proposal = {
+  readonly tool: string;
+  readonly source: string;
+  readonly change: "changed" | "new";
+  readonly state: "approved" | "open" | "rejected" | "withdrawn";
+  readonly hash: string;
+  readonly pinned: string | null;
+  readonly what: ReadonlyArray<string>;
+  readonly diff: string;
+  readonly warnings: ReadonlyArray<ToolWarning>;
+  readonly found_at: string;
+  readonly found_by: string;
+  readonly decided_at: string | null;
+  readonly decided_by: string | null;
+};
+
+export type ProposalDecision = {
+  readonly decision: "approve" | "reject";
+  readonly tools: Record<string, string>;
+};
+
+export type ProposalList = {
+  readonly proposals: ReadonlyArray<Proposal>;
 };
 
 export type ProtectedResource = {
@@ -1357,6 +1402,7 @@ export type SourceChange = {
   readonly mcp?: McpSettings | null;
   readonly reload_seconds?: 0 | unknown | null;
   readonly selection?: Selection | null;
+  readonly pin?: "follow" | "hold" | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly accept_address?: boolean;
@@ -1379,7 +1425,9 @@ export type SourceEntry = {
   readonly choice: Choice;
   readonly backend: Backend;
   readonly selection: SelectionRules;
+  readonly pin: "follow" | "hold";
   readonly tools: number;
+  readonly held: number;
   readonly skipped: number;
   readonly missing_secrets: ReadonlyArray<string>;
   readonly active: boolean;
@@ -1400,6 +1448,7 @@ export type SourceImport = {
   readonly changed: number;
   readonly removed: number;
   readonly deactivated: number;
+  readonly held: number;
   readonly by: string;
   readonly at: string;
 };
@@ -1419,6 +1468,8 @@ export type SourceReport = {
   readonly removed: ReadonlyArray<string>;
   readonly deactivated: ReadonlyArray<string>;
   readonly unchanged: ReadonlyArray<string>;
+  readonly held: ReadonlyArray<HeldTool>;
+  readonly flagged: ReadonlyArray<FlaggedTool>;
   readonly skipped: ReadonlyArray<Skipped>;
   readonly missing_auth: ReadonlyArray<string>;
   readonly written: boolean;
@@ -1432,6 +1483,9 @@ export type SourceTool = {
   readonly active: boolean;
   readonly gone: boolean;
   readonly notes: ReadonlyArray<string>;
+  readonly held?: "altered" | "proposal" | null;
+  readonly hash?: string | null;
+  readonly warnings?: ReadonlyArray<ToolWarning>;
 };
 
 export type StateChange = {
@@ -1577,11 +1631,14 @@ export type ToolDetail = {
   readonly reference: string | null;
   readonly request: RequestTemplate | null;
   readonly permissions: Record<string, unknown> | null;
+  readonly held: "altered" | "proposal" | null;
+  readonly hash: string | null;
+  readonly warnings: ReadonlyArray<ToolWarning>;
 };
 
 export type ToolDifference = {
   readonly name: string;
-  readonly change: "added" | "changed" | "deactivated" | "removed";
+  readonly change: "added" | "changed" | "deactivated" | "held" | "removed";
   readonly what: ReadonlyArray<string>;
   readonly before: Record<string, unknown> | null;
   readonly after: Record<string, unknown> | null;
@@ -1623,6 +1680,12 @@ export type ToolSummary = {
   readonly calls?: number | null;
   readonly score?: number | null;
   readonly skill?: string | null;
+};
+
+export type ToolWarning = {
+  readonly code: "hidden_characters" | "hidden_text" | "instructions" | "lookalike" | "other_tools" | "private_data" | "secrecy" | "side_channel";
+  readonly where: string;
+  readonly what: string;
 };
 
 export type Topic = {
@@ -1758,6 +1821,7 @@ export interface Operations {
   "PUT /api/notes": { path: {}; query: { agent_id: string; user?: string | null }; body: NoteEdit; answer: Note };
   "POST /api/notes/restore": { path: {}; query: { agent_id: string; user?: string | null }; body: NoteRestore; answer: Note };
   "GET /api/notes/revisions": { path: {}; query: { agent_id: string; user?: string | null; limit?: number; before?: number | null }; body: undefined; answer: NoteRevisions };
+  "GET /api/proposals": { path: {}; query: { source?: string | null; state?: "approved" | "open" | "rejected" | "withdrawn" | null; limit?: number }; body: undefined; answer: ProposalList };
   "GET /api/registry/history": { path: {}; query: { kind?: "agent" | "agent_skill" | "secret" | "skill" | "skill_dependency" | "skill_tool" | "source" | "tool" | null; name?: string | null; limit?: number; before?: string | null }; body: undefined; answer: RegistryHistory };
   "GET /api/runs": { path: {}; query: { conversation?: string | null; user?: string | null; state?: "cancelled" | "done" | "failed" | "queued" | "running" | "waiting" | null; limit?: number; cursor?: string | null }; body: undefined; answer: RunPage };
   "GET /api/runs/{id}": { path: { id: string }; query: { since?: number }; body: undefined; answer: RunStory };
@@ -1789,6 +1853,7 @@ export interface Operations {
   "PUT /api/sources/{name}": { path: { name: string }; query: {}; body: SourceChange; answer: SourceReport };
   "GET /api/sources/{name}/imports": { path: { name: string }; query: { limit?: number }; body: undefined; answer: SourceImportList };
   "GET /api/sources/{name}/imports/{revision}": { path: { name: string; revision: number }; query: {}; body: undefined; answer: ImportDetails };
+  "POST /api/sources/{name}/proposals": { path: { name: string }; query: {}; body: ProposalDecision; answer: DecidedProposals };
   "POST /api/sources/{name}/reload": { path: { name: string }; query: {}; body: Reloading; answer: SourceReport };
   "GET /api/tenants": { path: {}; query: {}; body: undefined; answer: TenantList };
   "POST /api/tenants": { path: {}; query: {}; body: NewTenant; answer: Tenant };

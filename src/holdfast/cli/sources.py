@@ -15,6 +15,7 @@ from holdfast.cli.durations import lifetime
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
+from holdfast.cli.proposals import approve, proposals, reject
 from holdfast.core.errors import InvalidInput, NotFound, TooLarge, Unavailable
 
 app = group("Import tools from OpenAPI, OpenRPC and GraphQL documents, and from MCP servers.")
@@ -24,16 +25,26 @@ FETCH_SECONDS = 60.0  # without a response of the server
 
 FILE = "file:"  # begins the location of a document in a folder of the server
 
-COLUMNS = ["name", "title", "tools", "skipped", "imported_at", "checked_at", "error"]
-IMPORTS = ["revision", "at", "by", "label", "added", "changed", "removed", "deactivated"]
+COLUMNS = ["name", "title", "tools", "held", "skipped", "imported_at", "checked_at", "error"]
+IMPORTS = ["revision", "at", "by", "label", "added", "changed", "removed", "deactivated", "held"]
 CHANGES = {"change": "CHANGE", "name": "TOOL", "what": "WHAT"}
-TOOLS = {"name": "TOOL", "operation": "OPERATION", "access": "ACCESS", "active": "ACTIVE", "notes": "NOTES"}
+TOOLS = {
+    "name": "TOOL",
+    "operation": "OPERATION",
+    "access": "ACCESS",
+    "active": "ACTIVE",
+    "held": "HELD",
+    "notes": "NOTES",
+}
+WARNINGS = {"name": "TOOL", "code": "WARNING", "where": "WHERE", "what": "WHAT"}
 SKIPPED = {"operation": "LEFT OUT", "path": "WHERE", "reason": "WHY"}
 
 LOCATIONS = "File, - for stdin, http(s) URL, or file:NAME on the server."
 
 derive(app, "ls", "list_sources", table(COLUMNS))
 derive(app, "history", "list_source_imports", table(IMPORTS))
+for decide in (proposals, approve, reject):
+    command(app)(decide)
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Location = Annotated[str, typer.Argument(metavar="LOCATION", help=LOCATIONS)]
@@ -79,6 +90,13 @@ Every = Annotated[
     typer.Option(metavar="TIME", help="Check the document for changes this often, like 30s. [default: as the server]"),
 ]
 NoReload = Annotated[bool, typer.Option("--no-reload", help="Never reload the document automatically.")]
+Follow = Annotated[
+    bool | None,
+    typer.Option(
+        "--follow-changes/--hold-changes",
+        help="Use changed definitions of tools at once, or hold them until somebody approves them. [default: hold]",
+    ),
+]
 Graphql = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Address of a GraphQL service. Without LOCATION, it is asked for its schema."),
@@ -141,6 +159,7 @@ async def add(
     no_reload: NoReload = False,
     selection: Selection = None,
     depth: Depth = None,
+    follow_changes: Follow = None,
 ) -> None:
     """Import operations of a document as tools.
 
@@ -180,6 +199,8 @@ async def add(
     }
     if (rules := _selection({}, selection, depth)) is not None:
         wanted["selection"] = rules
+    if follow_changes:
+        wanted["pin"] = "follow"
     document = None
     # A file of this machine has no URL: the server cannot read it again.
     url = _url(location) if location is not None and kind != "mcp" else service
@@ -203,10 +224,14 @@ async def show(invocation: Invocation, name: Name) -> None:
         write(sys.stdout, format_source(found["source"]) + "\n")
         notes = [{**tool, "notes": "; ".join(tool["notes"])} for tool in found["tools"]]
         invocation.output.rows(notes, TOOLS)
+        if warnings := [{"name": tool["name"], **each} for tool in found["tools"] for each in tool["warnings"]]:
+            write(sys.stdout, "")
+            invocation.output.rows(warnings, WARNINGS)
         if found["skipped"]:
             write(sys.stdout, "")
             invocation.output.rows(found["skipped"], SKIPPED)
     _say_missing(invocation, found)
+    _say_held(invocation, found["source"])
 
 
 @command(app)
@@ -232,6 +257,7 @@ async def change(
     no_reload: NoReload = False,
     selection: Selection = None,
     depth: Depth = None,
+    follow_changes: Follow = None,
     accept_address: Accept = False,
 ) -> None:
     """Change the selected operations, or how the back end is called. Omitted options are unchanged.
@@ -258,6 +284,8 @@ async def change(
             "url": _url(location) or mcp,
             "accept_address": accept_address,
         }
+        if follow_changes is not None:
+            wanted["pin"] = "follow" if follow_changes else "hold"
         if server := _mcp_settings(mcp_command, env, prefix, sampling, shared):
             known: dict[str, Any] = {**(backend.get("mcp") or {})}
             known.pop("url", None)
@@ -279,7 +307,11 @@ async def reload(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report changes without applying them.")] = False,
     accept_address: Accept = False,
 ) -> None:
-    """Import the document of a source again and report the changes."""
+    """Import the document of a source again and report the changes.
+
+    New tools and changed definitions are held until you approve them: `holdfast sources proposals NAME`. A source with
+    --follow-changes uses them at once.
+    """
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
             document = await _document_to_reload(api, name, location, progress)
@@ -406,6 +438,7 @@ def format_source(source: Mapping[str, Any]) -> str:
         "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),
         "selections": ", ".join(source.get("selection", {}).get("operations", {})),
         "time-out": f"{backend['timeout']:g} s" if backend.get("timeout") else "",
+        "changes": "followed" if source["pin"] == "follow" else "held until approved",
         "reload": reload_of(source),
         "checked": source["checked_at"] or "",
         "error": source["error"],
@@ -518,6 +551,9 @@ def _report_import(invocation: Invocation, report: dict[str, Any]) -> None:
     rows = [{"change": "added", "name": name} for name in report["added"]]
     rows += [{"change": "changed", "name": tool["name"], "what": tool["what"]} for tool in report["changed"]]
     rows += [{"change": kind, "name": name} for kind in ("removed", "deactivated") for name in report[kind]]
+    rows += [
+        {"change": "held", "name": tool["name"], "what": tool["what"] or [tool["change"]]} for tool in report["held"]
+    ]
     if rows and not invocation.json:
         output.rows(rows, CHANGES)
     would = "would have" if report["dry_run"] else "has"
@@ -534,10 +570,22 @@ def _report_import(invocation: Invocation, report: dict[str, Any]) -> None:
             "The document marks no operation x-ai-enabled. Select some with --all, --operation, --tag or --path."
         )
     _say_missing(invocation, report)
+    for tool in (*report["flagged"], *report["held"]):
+        for each in tool["warnings"]:
+            output.say(
+                f"Warning: {tool['name']} has {each['code'].replace('_', ' ')} in {each['where']}: {each['what']}"
+            )
+    _say_held(invocation, source)
+
+
+def _say_held(invocation: Invocation, source: Mapping[str, Any]) -> None:
+    if source["held"]:
+        count = _plural(source["held"], "definition")
+        invocation.output.say(f"{count} held until approved. Read them: `holdfast sources proposals {source['name']}`.")
 
 
 def _count_changes(report: Mapping[str, Any]) -> str:
-    kinds = ("added", "changed", "removed", "deactivated", "unchanged")
+    kinds = ("added", "changed", "removed", "deactivated", "held", "unchanged")
     return ", ".join(f"{len(report[kind])} {kind}" for kind in kinds if report[kind]) or "no changes"
 
 

@@ -123,6 +123,8 @@ def format_tool(tool: dict[str, Any]) -> Iterator[str]:
         "runs": _target(tool),
         "version": f"{tool['label']}, changed {tool['version'] - 1} times",
         "active": "" if tool["active"] else "no",
+        "held": _held(tool),
+        "hash": tool["hash"] or "",
         "access": tool["access"],
         "mode": tool["mode"] or "",
         "idempotent": "yes" if tool["idempotent"] else "no: it is never retried automatically",
@@ -132,6 +134,7 @@ def format_tool(tool: dict[str, Any]) -> Iterator[str]:
         "calls": _counts(tool),
     }
     yield from (f"{name:<11}  {value}" for name, value in about.items() if value)
+    yield from (f"warning: {each['code']} in {each['where']}: {each['what']}" for each in tool["warnings"])
     yield ""
     yield "arguments"
     yield from _parameters(tool["parameters"])
@@ -148,6 +151,16 @@ def _parameters(schema: Mapping[str, Any]) -> Iterator[str]:
         default = f", default {json.dumps(fields['default'], ensure_ascii=False)}" if "default" in fields else ""
         about = f": {shortened(fields['description'])}" if fields.get("description") else ""
         yield f"  {name} ({kinds}{needed}{default}){about}"
+
+
+def _held(tool: Mapping[str, Any]) -> str:
+    match tool["held"]:
+        case "proposal":
+            return f"until somebody approves its new definition: `holdfast sources proposals {tool['source']}`"
+        case "altered":
+            return f"it was changed around the engine; `holdfast sources reload {tool['source']}` restores it"
+        case _:
+            return ""
 
 
 def _origin(tool: Mapping[str, Any]) -> str:

@@ -633,6 +633,11 @@ class ReloadSettings(SettingsSection):
     folder: Path | None = Field(
         default=None, description="folder with documents that sources of the default tenant may name as `file:NAME`"
     )
+    hold_suspicious: bool = Field(
+        default=False,
+        description="hold tools of sources with suspicious descriptions until somebody approves them, also when a "
+        "source is added and when it follows its document",
+    )
 
 
 class GatewaySettings(SettingsSection):

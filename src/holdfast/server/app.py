@@ -42,6 +42,7 @@ from holdfast.server.routes import (
     metrics,
     nodes,
     notes,
+    proposals,
     recall,
     rules,
     runs,
@@ -83,6 +84,7 @@ OPERATIONS: tuple[ApiOperation, ...] = (
     *ids.operations,
     *notes.operations,
     *sources.operations,
+    *proposals.operations,
     *secrets.operations,
     # Fixed paths come before ids: the first path that matches is used.
     *recall.operations,

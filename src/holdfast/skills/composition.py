@@ -62,7 +62,14 @@ class SharedSkills:
         """Return the part of a tenant. `runs` says which kinds of tools run here. `fetch` reads documents of APIs."""
         tools = Tools(database, runs)
         catalogs = Catalogs(database, tools)
-        sources = Sources(database, tools, fetch, self.processes, check_seconds=self.settings.check_seconds)
+        sources = Sources(
+            database,
+            tools,
+            fetch,
+            self.processes,
+            check_seconds=self.settings.check_seconds,
+            hold_suspicious=self.settings.hold_suspicious,
+        )
         return TenantSkills(
             tools=tools,
             skills=Skills(database, tools),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import UUID
 
 from holdfast.llm.model import ToolSpec
+from holdfast.skills.definition_scan import ToolWarning
 from holdfast.skills.request import Backend, RequestTemplate
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 Kind = Literal["function", "rest", "graphql", "jsonrpc", "mcp_server", "python", "javascript", "bash", "java"]
 Access = Literal["read", "write", "execute"]
 Mode = Literal["inline", "event"]
+HeldFor = Literal["proposal", "altered"]  # its source has another definition; plain SQL has changed the stored one
 Origin = Literal["code", "db", "source"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -88,6 +90,8 @@ class ToolEntry:
     """A registered tool, with the data for people and administrators.
 
     `label` is the version that people see. `permissions` limit what agents may do with it (see skills/permissions.py).
+    `held`: nobody has approved its definition, so it is neither shown nor called. `hash`: of the pinned definition of a
+    tool from a source. `warnings`: what is suspicious in that.
     """
 
     tool: Tool
@@ -107,3 +111,6 @@ class ToolEntry:
     created_at: datetime
     updated_at: datetime
     updated_by: str
+    held: HeldFor | None = None
+    hash: str | None = None
+    warnings: tuple[ToolWarning, ...] = ()

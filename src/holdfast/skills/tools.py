@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -14,6 +14,7 @@ from holdfast.core.text import dumps, restore, store
 from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
+from holdfast.skills.definition_scan import ToolWarning, lookalikes, names_by_skeleton
 from holdfast.skills.parameters import ParameterRow, schema_of
 from holdfast.skills.permissions import check_permissions, refusal_reason
 from holdfast.skills.registry_columns import (
@@ -28,7 +29,7 @@ from holdfast.skills.registry_columns import (
 from holdfast.skills.request import Backend, RequestTemplate
 from holdfast.skills.runnable_kinds import RunnableKinds, can_run, check_runnable, every_kind
 from holdfast.skills.sources.graphql.operation_text import check_operation
-from holdfast.skills.tool import KINDS, SCRIPTS, Access, Kind, Mode, Tool, ToolEntry
+from holdfast.skills.tool import KINDS, RESERVED, SCRIPTS, Access, Kind, Mode, Tool, ToolEntry
 
 if TYPE_CHECKING:
     from holdfast.skills.sources.source import ImportedTool
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 MAX_LISTED = 1000  # per page
 REMEMBERED = 2000  # cached parsed tools
 MAX_SHOWN_NAME = 200  # characters of app names and display names
+
+# What an import approves: all definitions, those that only a change of the settings can have changed, or none.
+Approves = Literal["all", "settings", "none"]
+_CHANGES = ("added", "changed", "removed", "same", "deactivated", "held", "still held")  # in the order of a `Diff`
 
 Stored = TypeVar("Stored", RequestTemplate, Backend)
 
@@ -47,7 +52,7 @@ class Diff:
     """What storing the tools of a source changed, by name.
 
     `deactivated`: the source no longer has them. They were not removed, because a skill or an agent uses them, or an
-    administrator has changed them.
+    administrator has changed them. `held`: nobody has approved their definitions; `still_held`: as before.
     """
 
     added: tuple[str, ...] = ()
@@ -55,9 +60,11 @@ class Diff:
     removed: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     deactivated: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    still_held: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed or self.deactivated)
+        return bool(self.added or self.changed or self.removed or self.deactivated or self.held)
 
 
 class Tools:
@@ -227,22 +234,33 @@ class Tools:
         return await self._administer(name, {"permissions": checked}, version, by)
 
     async def store_all(
-        self, source_id: UUID, tools: Sequence["ImportedTool"], *, by: str = "", tx: Transaction | None = None
+        self,
+        source_id: UUID,
+        tools: Sequence["ImportedTool"],
+        *,
+        approves: Approves = "all",
+        holds_flagged: bool = False,
+        by: str = "",
+        tx: Transaction | None = None,
     ) -> Diff:
         """Replace the tools of a source by these.
 
         A tool keeps its name as long as the source has its operation. If another tool has the name of a new one, the
         source's name is put before it. Tools that the source no longer has are removed, or deactivated if a skill or an
-        agent uses them or an administrator has changed them.
+        agent uses them or an administrator has changed them. Tools whose definitions nobody has approved are held:
+        those that differ from the pinned ones, unless the import `approves` them. With `holds_flagged`, it approves
+        none that has warnings.
         """
         _refuse_duplicates(tools)
-        operations, names = [store(each.operation) for each in tools], [each.tool.name for each in tools]
-        items = await run_in_thread(
-            lambda: [dumps(imported_item(each)) for each in tools], name="holdfast tools"
-        )  # takes a second for a thousand tools
         run = await self._database.within(tx)
-        rows = await run.all(sql("store_tools"), source_id, operations, names, items, author_of(by))
-        by_change: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "same": [], "deactivated": []}
+        others = [*RESERVED, *(row["name"] for row in await run.all(sql("other_names"), source_id))]
+        operations, names = [store(each.operation) for each in tools], [each.tool.name for each in tools]
+        items, warnings = await run_in_thread(
+            lambda: _columns(tools, names_by_skeleton(others)), name="holdfast tools"
+        )  # takes a second for a thousand tools
+        given = (operations, names, items, warnings, approves, holds_flagged, author_of(by))
+        rows = await run.all(sql("store_tools"), source_id, *given)
+        by_change: dict[str, list[str]] = {change: [] for change in _CHANGES}
         for row in rows:
             by_change[row["change"]].append(row["name"])
         return Diff(*(tuple(sorted(each)) for each in by_change.values()))
@@ -300,7 +318,16 @@ class Tools:
             row["created_at"],
             row["update_ts"],
             restore(row["update_user"]),
+            row["held"],
+            row["hash"],
+            msgspec.convert(row["warnings"] or (), tuple[ToolWarning, ...]),
         )
+
+
+def _columns(tools: "Sequence[ImportedTool]", others: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return the columns of imported tools, and their warnings, as JSON."""
+    warnings = [(*each.warnings, *lookalikes(each.tool.name, others)) for each in tools]
+    return [dumps(imported_item(each)) for each in tools], [dumps(msgspec.to_builtins(each)) for each in warnings]
 
 
 def _check(tool: Tool) -> None:

@@ -221,6 +221,8 @@ TOOLS = [
     on("list_source_imports", of.source, ADMIN),
     on("get_source_import", of.source_import, ADMIN),
     on("reload_source", of.source, ADMIN, body={"document": of.document("/{name}"), "dry_run": True}),
+    lists("list_proposals", of.proposal, ADMIN_LIST),
+    on("decide_proposals", of.proposal, ADMIN, body={"decision": "reject", "tools": {"{tool}": "{hash}"}}),
     lists("list_secrets", of.secret, ADMIN_LIST),
     on("set_secret", of.secret, ADMIN_PUT, body={"value": "another"}, uses_up=True),
     on("remove_secret", of.secret, ADMIN, uses_up=True),

@@ -402,6 +402,16 @@ async def source(at: Place) -> Fields:
     return {"name": name, "document": document(f"/{name}"), "sign": name}
 
 
+@kind(name=word, tool=word, hash=fixed("0" * 64))
+async def proposal(at: Place) -> Fields:
+    """A definition of a tool that is held."""
+    made = await source.make(at)
+    changed = json.loads(made["document"])
+    changed["paths"][f"/{made['name']}"]["get"]["summary"] = made["name"]
+    report = await at.engine.sources.reload(made["name"], document=json.dumps(changed).encode())
+    return {**made, "tool": report.held[0].name, "hash": report.held[0].hash}
+
+
 @kind(name=word, revision=lambda: str(10**9 + next(_numbers)))
 async def source_import(at: Place) -> Fields:
     """The import of a source."""

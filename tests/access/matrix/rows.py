@@ -47,7 +47,7 @@ def fill(template: Any, fields: Fields) -> Any:
         return NAME.sub(lambda match: fields.get(match[1], match[0]), template)
     if isinstance(template, Mapping):
         items = cast(Mapping[str, Any], template).items()
-        return {name: fill(value, fields) for name, value in items}
+        return {fill(name, fields): fill(value, fields) for name, value in items}
     if isinstance(template, list):
         return [fill(value, fields) for value in cast(list[Any], template)]
     return template

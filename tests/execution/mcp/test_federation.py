@@ -89,7 +89,7 @@ async def test_a_server_may_ask_the_models_of_clients_only_if_its_source_allows_
 @pytest.mark.req("SKILL-05")
 async def test_a_tool_that_appears_at_a_server_is_listed_within_seconds(site: Site, url: str, upstream: Site) -> None:
     engine = await own(site)
-    await engine.sources.add("first", kind="mcp", url=url)
+    await engine.sources.add("first", kind="mcp", url=url, pin="follow")
     for patience in (10, 5):  # the first time, the gateway may not listen yet
         before = await names(site)
         await call(upstream, "test_trigger_tool_change")

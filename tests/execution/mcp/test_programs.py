@@ -144,9 +144,10 @@ async def test_a_reload_starts_a_program_anew_and_lists_what_its_new_files_say(s
     program.write_text(program.read_text().replace('"answer"', '"reply"'))
 
     report = await engine.sources.reload("edited")
+    await engine.sources.proposals.approve("edited", {tool.name: tool.hash for tool in report.held})
     after = await engine.executions.call("edited_reply", user="ann")
 
-    assert (report.added, report.removed) == (("edited_reply",), ("edited_answer",))
+    assert ([tool.name for tool in report.held], report.removed) == (["edited_reply"], ("edited_answer",))
     assert (before.status, after.status) == ("done", "done")
     assert before.text != after.text  # the numbers of the processes
 

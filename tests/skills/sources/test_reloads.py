@@ -1,4 +1,4 @@
-"""Sources that are reloaded when their documents change."""
+"""Sources that are reloaded when their documents change, and that follow them. See `test_pins.py` for others."""
 
 import asyncio
 import json
@@ -113,7 +113,7 @@ async def tools(engine: Engine) -> list[str]:
 
 async def test_a_document_that_changes_is_imported_again(engine: Engine, published: Published) -> None:
     published.publish(document("/orders"), etag='"1"')
-    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=1)
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=1)
 
     published.publish(document("/orders", "/parcels"), etag='"2"')
     found = await until(engine, lambda source: source.tools == 2)
@@ -124,7 +124,7 @@ async def test_a_document_that_changes_is_imported_again(engine: Engine, publish
 
 async def test_an_unchanged_document_is_neither_sent_nor_imported_again(engine: Engine, published: Published) -> None:
     published.publish(document("/orders"), etag='"1"')
-    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=1)
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=1)
     added = (await engine.sources.get("shop")).source
     assert added.checked_at is not None
 
@@ -143,7 +143,7 @@ async def test_a_document_that_is_no_longer_one_is_an_error_and_the_tools_stay(
     engine: Engine, published: Published
 ) -> None:
     published.publish(document("/orders"))
-    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=1)
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=1)
 
     published.publish(document())
     empty = await until(engine, lambda source: source.error != "")
@@ -164,7 +164,7 @@ async def test_a_document_that_is_no_longer_one_is_an_error_and_the_tools_stay(
 
 async def test_whoever_asks_for_a_check_gets_it_soon(engine: Engine, published: Published) -> None:
     published.publish(document("/orders"))
-    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=3600)
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=3600)
 
     published.publish(document("/orders", "/parcels"))
     await engine.source_checks.ask("shop")
@@ -174,8 +174,8 @@ async def test_whoever_asks_for_a_check_gets_it_soon(engine: Engine, published: 
 
 async def test_a_source_that_is_not_to_be_reloaded_is_not(engine: Engine, published: Published) -> None:
     published.publish(document("/orders"))
-    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=0)
-    await engine.sources.add("other", url=published.url, choice=EVERYTHING, reload_seconds=3600)
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=0)
+    await engine.sources.add("other", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=3600)
 
     published.publish(document("/orders", "/parcels"))
     await engine.source_checks.ask("shop")
@@ -188,7 +188,9 @@ async def test_a_source_that_is_not_to_be_reloaded_is_not(engine: Engine, publis
 async def test_new_secrets_are_not_sent_to_a_new_address_by_itself(engine: Engine, published: Published) -> None:
     published.publish(document("/orders"))
     headers = {"X-Key": "{{secret:shop-key}}"}
-    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, headers=headers, reload_seconds=1)
+    await engine.sources.add(
+        "shop", url=published.url, choice=EVERYTHING, pin="follow", headers=headers, reload_seconds=1
+    )
 
     published.publish(document("/orders").replace(b"shop.example.com", b"thief.example.com"))
     found = await until(engine, lambda source: source.error != "")
@@ -203,7 +205,7 @@ async def test_each_import_tells_what_it_changed_and_keeps_the_former_definition
     engine: Engine, published: Published
 ) -> None:
     published.publish(document("/orders", "/parcels"))
-    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=3600, by="ann")
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=3600, by="ann")
 
     published.publish(document("/orders", "/returns", summary="All of them"))
     await engine.source_checks.ask("shop")
@@ -234,7 +236,7 @@ async def test_the_newest_imports_are_kept(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, clocked: Callable[[int], Any]
 ) -> None:
     monkeypatch.setattr("holdfast.skills.sources.imports.KEPT", 2)
-    await engine.sources.add("shop", document=document("/orders"), choice=EVERYTHING)
+    await engine.sources.add("shop", document=document("/orders"), choice=EVERYTHING, pin="follow")
     for number in range(3):
         await engine.sources.reload("shop", document=document("/orders", summary=f"Version {number}"))
     young = await engine.sources.imports.list("shop")
@@ -251,7 +253,7 @@ async def test_imports_that_nobody_needs_within_the_hour_are_names_without_defin
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.skills.sources.imports.KEPT", 3)
-    await engine.sources.add("shop", document=document("/orders"), choice=EVERYTHING)
+    await engine.sources.add("shop", document=document("/orders"), choice=EVERYTHING, pin="follow")
     for number in range(4):
         await engine.sources.reload("shop", document=document("/orders", summary=f"Version {number}"))
     by_number = [change.after is not None for change in await engine.history.of("tool", "get_orders")]
@@ -273,7 +275,7 @@ async def test_automatic_reloads_that_change_no_tools_leave_no_lasting_history(
     engine: Engine, published: Published, clocked: Callable[[int], Any]
 ) -> None:
     published.publish(document("/orders"))
-    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=3600, by="ann")
+    await engine.sources.add("shop", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=3600, by="ann")
     for number in range(2, 5):
         published.publish(document("/orders").replace(b'"version": "1"', f'"version": "{number}"'.encode()))
         await engine.source_checks.ask("shop")
@@ -305,7 +307,7 @@ def clocked(engine: Engine) -> Callable[[int], Any]:
 
 async def test_a_file_in_the_folder_is_imported_again_when_it_changes(engine: Engine, folder: Path) -> None:
     (folder / "shop.json").write_bytes(document("/orders"))
-    added = await engine.sources.add("shop", url="file:shop.json", choice=EVERYTHING)
+    added = await engine.sources.add("shop", url="file:shop.json", choice=EVERYTHING, pin="follow")
 
     (folder / "new.json").write_bytes(document("/orders", "/parcels"))
     (folder / "new.json").replace(folder / "shop.json")
@@ -333,16 +335,16 @@ async def test_a_source_reads_no_file_beside_the_folder_and_none_for_other_tenan
         ("file:../secret.json", InvalidInput),
     ):
         with pytest.raises(error):
-            await engine.sources.add("shop", url=url, choice=EVERYTHING)
+            await engine.sources.add("shop", url=url, choice=EVERYTHING, pin="follow")
     with pytest.raises(Forbidden, match="default tenant"):
-        await engine.tenant("acme").sources.add("shop", url="file:shop.json", choice=EVERYTHING)
+        await engine.tenant("acme").sources.add("shop", url="file:shop.json", choice=EVERYTHING, pin="follow")
 
     assert await engine.sources.list() == ()
 
 
 async def test_a_check_of_a_process_that_died_is_done_by_another_one(engine: Engine, published: Published) -> None:
     published.publish(document("/orders"))
-    added = await engine.sources.add("shop", url=published.url, choice=EVERYTHING, reload_seconds=3600)
+    added = await engine.sources.add("shop", url=published.url, choice=EVERYTHING, pin="follow", reload_seconds=3600)
     claim = await engine.source_checks.claim_one(added.source.id)
     assert claim is not None
 
@@ -370,7 +372,9 @@ async def test_what_is_asked_during_a_check_is_checked_again(engine: Engine, ser
         return web.Response(body=body)
 
     service.will_answer("/api.json", answer)
-    await engine.sources.add("shop", url=f"{service.url}/api.json", choice=EVERYTHING, reload_seconds=3600)
+    await engine.sources.add(
+        "shop", url=f"{service.url}/api.json", choice=EVERYTHING, pin="follow", reload_seconds=3600
+    )
     await engine.source_checks.ask("shop")
     async with asyncio.timeout(PATIENCE):
         await asked.wait()

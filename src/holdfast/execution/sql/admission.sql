@@ -12,7 +12,7 @@ with recursive above (skill_id) as (
   join skill_t s on s.host_id = $1 and s.skill_id = led.skill_id
   where s.active
 )
-select t.aggregate_version, t.active and o.active is not false as active, t.access, t.permissions, l.access_level,
+select t.aggregate_version, t.active and not t.held and o.active is not false as active, t.access, t.permissions, l.access_level,
   $3::uuid is null or l.active and exists (
     select from above g
     join agent_definition_t d on d.host_id = $1 and d.name = $4

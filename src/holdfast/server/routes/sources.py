@@ -45,7 +45,7 @@ from holdfast.skills.sources.graphql.rules import (
 from holdfast.skills.sources.imports import KEPT
 from holdfast.skills.sources.reports import ImportDetails, SourceDetails, SourceEntry, SourceImport, SourceReport
 from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, LOADER, MAX_ENTRIES, MAX_ENTRY, PREFIX, VARIABLE
-from holdfast.skills.sources.source import Choice, SourceKind
+from holdfast.skills.sources.source import Choice, PinPolicy, SourceKind
 
 operations = ApiOperations("sources")
 
@@ -118,7 +118,8 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asked for it (`rpc.discover`); with the kind `graphql`, for its schema (introspection). With the kind `mcp`, the MCP
     server at `url` is asked for its tools, prompts and resources, or the program that `mcp` names. `file:NAME` as `url`
     is a file in the folder of the setting `sources.folder`. `reload_seconds`: between two checks of the document; by
-    default as the setting `sources.check_seconds` says; 0: it is never reloaded automatically.
+    default as the setting `sources.check_seconds` says; 0: it is never reloaded automatically. `pin`: changed
+    definitions of tools are held until somebody approves them (`hold`), or used at once (`follow`).
     """
 
     name: SourceName
@@ -133,6 +134,7 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | None = None
     selection: Selection = Selection()
+    pin: PinPolicy = "hold"
 
 
 # A document, an address, or an MCP server: either a program, or at an address without a program's fields.
@@ -180,6 +182,7 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | msgspec.UnsetType | None = msgspec.UNSET
     selection: Selection | None = None
+    pin: PinPolicy | None = None
     document: Text | None = None
     url: DocumentAddress | None = None
     accept_address: bool = False
@@ -266,7 +269,10 @@ async def remove_source(
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
 async def reload_source(call: ApiCall, name: str, body: Reloading) -> SourceReport:
-    """Reload the document of a source, and report the differences; with `dry_run`, change nothing."""
+    """Reload the document of a source, and report the differences; with `dry_run`, change nothing.
+
+    New and changed definitions of tools are held until somebody approves them, unless the source follows its document.
+    """
     call.slot.stay(IMPORT_SECONDS)
     return await call.engine.sources.reload(name, **_engine_fields(body), by=call.principal.user)
 

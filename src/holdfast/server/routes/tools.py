@@ -23,12 +23,13 @@ from holdfast.server.fields import (
     matching,
 )
 from holdfast.server.operations import ApiCall, ApiOperations
+from holdfast.skills.definition_scan import ToolWarning
 from holdfast.skills.permissions import PERMISSIONS_SCHEMA
 from holdfast.skills.registry_columns import MAX_LABEL, METHODS, REFERENCE
 from holdfast.skills.request import RequestTemplate
 from holdfast.skills.search import MAX_LIMIT
 from holdfast.skills.service import METHOD
-from holdfast.skills.tool import KINDS, Access, Kind, Mode, Origin, Tool, ToolEntry
+from holdfast.skills.tool import KINDS, Access, HeldFor, Kind, Mode, Origin, Tool, ToolEntry
 from holdfast.skills.tools import MAX_SHOWN_NAME
 
 operations = ApiOperations("tools")
@@ -68,7 +69,11 @@ class ToolPage(msgspec.Struct, frozen=True):
 
 
 class ToolDetail(msgspec.Struct, frozen=True):
-    """A registered tool. Only an admin gets `reference`, `request` and `permissions`; for others they are null."""
+    """A registered tool. Only an admin gets `reference`, `request` and `permissions`; for others they are null.
+
+    `held`: nobody has approved its definition; it has a `proposal`, or plain SQL has `altered` it. Then it is neither
+    shown nor called. `hash`: of the pinned definition of a tool from a source, `warnings`: what is suspicious in that.
+    """
 
     id: UUID
     name: str
@@ -98,6 +103,9 @@ class ToolDetail(msgspec.Struct, frozen=True):
     reference: str | None
     request: RequestTemplate | None
     permissions: dict[str, Any] | None
+    held: HeldFor | None
+    hash: str | None
+    warnings: tuple[ToolWarning, ...]
 
 
 class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

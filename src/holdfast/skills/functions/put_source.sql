@@ -8,7 +8,7 @@ create or replace function holdfast.put_source(
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
-  aside constant text[] := '{document_hash,imported_at,aggregate_version,update_ts,update_user}';
+  aside constant text[] := '{document_hash,imported_at,pin,aggregate_version,update_ts,update_user}';
   unnoted constant text[] := '{report,offers}';  -- large, and servers change them often
   was public.tool_source;
   item public.tool_source;
@@ -44,12 +44,16 @@ begin
     item.imported_at := holdfast.now();
   end if;
   item.aggregate_version := item.aggregate_version + 1;
+  -- Only a change of where calls go is pinned: settings that plain SQL has changed stay different from the pinned ones.
+  if is_new or holdfast.destination_hash(item.settings) <> holdfast.destination_hash(was.settings) then
+    item.pin := holdfast.destination_hash(item.settings);
+  end if;
   item.update_ts := holdfast.now();
   item.update_user := person;
   insert into public.tool_source values (item.*)
   on conflict (host_id, source_id) do update set
     location = excluded.location, settings = excluded.settings, title = excluded.title, document_hash = excluded.document_hash,
-    report = excluded.report, offers = excluded.offers, aggregate_version = excluded.aggregate_version, active = excluded.active,
+    report = excluded.report, offers = excluded.offers, pin = excluded.pin, aggregate_version = excluded.aggregate_version, active = excluded.active,
     imported_at = excluded.imported_at, update_ts = excluded.update_ts, update_user = excluded.update_user;
   source := item.source_id;
   put_source.version := item.aggregate_version;

@@ -34,7 +34,7 @@ begin
   end if;
   if 'tool' = any(kinds) then
     total := total + (select count(*) from public.tool_t t where t.host_id = tenant);
-    hidden := hidden || array(select t.tool_id from public.tool_t t where t.host_id = tenant and not t.active) || array(
+    hidden := hidden || array(select t.tool_id from public.tool_t t where t.host_id = tenant and (not t.active or t.held)) || array(
       select t.tool_id from public.tool_t t where t.host_id = tenant and t.source_id = any(array(
         select o.source_id from public.tool_source o where o.host_id = tenant and not o.active)));
   end if;

@@ -34,6 +34,6 @@ create or replace view public.tools (
 ) with (security_invoker = true) as
 select t.host_id, t.tool_id, t.app_name, t.name, t.display_name, replace(t.description, U&'\+10FFFEfffe', U&'\+10FFFE'),
   coalesce(t.openapi_schema, jsonb_build_object('name', t.name, 'description', t.description, 'parameters', holdfast.tool_schema(t))),
-  t.permissions, t.active, coalesce(u.calls, 0), u.total_ms / nullif(u.calls, 0), t.created_at, t.update_ts
+  t.permissions, t.active and not t.held, coalesce(u.calls, 0), u.total_ms / nullif(u.calls, 0), t.created_at, t.update_ts
 from public.tool_t t left join public.tool_usage u on u.host_id = t.host_id and u.tool_id = t.tool_id;
 grant select on public.tools to holdfast_app, holdfast_tenant;

@@ -9,17 +9,15 @@ end $$;
 revoke execute on function holdfast.led_name from public;
 grant execute on function holdfast.led_name to holdfast_app;
 
--- Stores the current tools of a source, by operation. An existing tool keeps its name. A new one gets the wanted name or, if that is taken, the name
--- with the source's name as prefix, or with that and a hash of the operation. A tool that the source no longer has is deleted. It is only deactivated
--- if a skill has it, an agent names it, or an administrator has set its permissions or deactivated it; if its operation comes back, it returns to its
--- former state. A method of a service that another tool has stays with that tool. Returns the `change` of each tool: added, changed, same, removed or deactivated.
-create or replace function holdfast.store_tools(
-  tenant uuid, source uuid, operations text[], wanted text[], items jsonb[], person text
+-- Stores tools of a source, by operation, and pins them: `person` has approved their definitions. An existing tool keeps its name. A new one gets the
+-- wanted name or, if that is taken, the name with the source's name as prefix, or with that and a hash of the operation. A tool whose operation has
+-- come back returns to its former state. A method of a service that another tool has stays with that tool.
+-- Returns the `change` of each tool: added, changed or same. The caller must hold the registry's lock.
+create or replace function holdfast.write_imported(
+  tenant uuid, source uuid, operations text[], wanted text[], items jsonb[], warnings jsonb[], person text
 ) returns table (name text, operation text, change text) language plpgsql as $$
 #variable_conflict use_column
 declare
-  lost uuid[];
-  kept uuid[];
   ids uuid[];
   names text[];
   taken text[] := '{}';
@@ -28,27 +26,11 @@ declare
   prefix text;
   hash text;
   place int;
+  changes text[];
 begin
-  perform holdfast.lock_registry(tenant);
-  select array_agg(t.tool_id) filter (where not w.is_wanted), array_agg(t.tool_id) filter (where w.is_wanted and t.active)
-  into lost, kept
-  from public.tool_t t cross join lateral (
-    select t.permissions <> '{}' or not t.active and not t.gone
-      or exists (select from public.skill_tool_t k where k.host_id = tenant and k.tool_id = t.tool_id)
-      or exists (select from public.agent_definition_t a where a.host_id = tenant and a.settings -> 'tools' ? t.name::text) as is_wanted
-  ) w
-  where t.host_id = tenant and t.source_id = source and t.operation <> all(operations);
-  return query
-    select t.name::text, t.operation, case when t.tool_id = any(lost) then 'removed' else 'deactivated' end
-    from public.tool_t t where t.host_id = tenant and t.tool_id = any(lost || kept) order by t.name;
-  if lost is not null then
-    perform holdfast.delete_tools(tenant, lost, person);
-  end if;
-  if kept is not null then
-    perform holdfast.write_tools(tenant, kept, array_fill('{"active": false, "gone": true}'::jsonb, array[cardinality(kept)]), person);
-  end if;
   select array_agg(coalesce(t.tool_id, holdfast.uuid7()) order by g.place), array_agg(t.name::text order by g.place),
-    array_agg(g.item || case when t.gone then '{"active": true, "gone": false}'::jsonb else '{}' end || case when exists (
+    array_agg(g.item || case when t.gone then '{"active": true, "gone": false}'::jsonb else '{}' end
+      || case when t.held then '{"held": false}'::jsonb else '{}' end || case when exists (
       select from public.tool_t o
       where o.host_id = tenant and o.service = g.item ->> 'service' and (o.source_id, o.operation) is distinct from (source, g.operation)
     ) then '{"service": null}'::jsonb else '{}' end order by g.place)
@@ -72,12 +54,67 @@ begin
     names[place] := choice;
     taken := taken || choice;
   end loop;
+  select array_agg(w.change order by w.place) into changes
+  from holdfast.write_tools(tenant, ids, array(
+    select g.item || jsonb_build_object('name', g.name, 'origin', 'source', 'source_id', source, 'operation', g.operation)
+    from unnest(items, names, operations) with ordinality g (item, name, operation, place) order by g.place
+  ), person) with ordinality w (id, version, change, place);
+  insert into public.tool_pin as p (host_id, tool_id, hash, warnings, approved_by)
+  select tenant, t.tool_id, holdfast.definition_hash(source, holdfast.stored_definition(tenant, t.tool_id)), g.warnings, person
+  from unnest(ids, warnings) g (id, warnings) join public.tool_t t on t.host_id = tenant and t.tool_id = g.id
+  on conflict (host_id, tool_id) do update set
+    hash = excluded.hash, warnings = excluded.warnings,
+    approved_by = case when p.hash = excluded.hash then p.approved_by else excluded.approved_by end,
+    approved_at = case when p.hash = excluded.hash then p.approved_at else excluded.approved_at end
+  where (p.hash, p.warnings) is distinct from (excluded.hash, excluded.warnings);
+  return query select w.name, w.operation, w.change from unnest(names, operations, changes) w (name, operation, change);
+end $$;
+revoke execute on function holdfast.write_imported from public;
+grant execute on function holdfast.write_imported to holdfast_app;
+
+-- Stores the current tools of a source (see holdfast.write_imported), except for those that are held (see holdfast.hold_tools). A tool that the source no
+-- longer has is deleted. It is only deactivated if a skill has it, an agent names it, or an administrator has set its permissions or deactivated it.
+-- Returns the `change` of each tool: added, changed, same, removed or deactivated; held; or still held, if it was already, with the same definition.
+create or replace function holdfast.store_tools(
+  tenant uuid, source uuid, operations text[], wanted text[], items jsonb[], warnings jsonb[], approves text, holds_flagged boolean, person text
+) returns table (name text, operation text, change text) language plpgsql as $$
+#variable_conflict use_column
+declare
+  lost uuid[];
+  kept uuid[];
+  names text[];
+  changes text[];
+begin
+  perform holdfast.lock_registry(tenant);
+  select array_agg(t.tool_id) filter (where not w.is_wanted), array_agg(t.tool_id) filter (where w.is_wanted and t.active)
+  into lost, kept
+  from public.tool_t t cross join lateral (
+    select t.permissions <> '{}' or not t.active and not t.gone
+      or exists (select from public.skill_tool_t k where k.host_id = tenant and k.tool_id = t.tool_id)
+      or exists (select from public.agent_definition_t a where a.host_id = tenant and a.settings -> 'tools' ? t.name::text) as is_wanted
+  ) w
+  where t.host_id = tenant and t.source_id = source and t.operation <> all(operations);
   return query
-    select names[w.place], operations[w.place], w.change
-    from holdfast.write_tools(tenant, ids, array(
-      select g.item || jsonb_build_object('name', g.name, 'origin', 'source', 'source_id', source, 'operation', g.operation)
-      from unnest(items, names, operations) with ordinality g (item, name, operation, place) order by g.place
-    ), person) with ordinality w (id, version, change, place);
+    select t.name::text, t.operation, case when t.tool_id = any(lost) then 'removed' else 'deactivated' end
+    from public.tool_t t where t.host_id = tenant and t.tool_id = any(lost || kept) order by t.name;
+  if lost is not null then
+    perform holdfast.delete_tools(tenant, lost, person);
+  end if;
+  if kept is not null then
+    perform holdfast.write_tools(tenant, kept, array_fill('{"active": false, "gone": true, "held": false}'::jsonb, array[cardinality(kept)]), person);
+  end if;
+  select array_agg(h.name order by h.place), array_agg(h.change order by h.place) into names, changes
+  from holdfast.hold_tools(tenant, source, operations, wanted, items, warnings, approves, holds_flagged, person) h;
+  return query
+    select g.name, g.operation, g.change from unnest(names, operations, changes) g (name, operation, change) where g.change is not null;
+  return query
+    select w.* from (
+      select array_agg(g.operation order by g.place) as operations, array_agg(g.name order by g.place) as wanted,
+        array_agg(g.item order by g.place) as items, array_agg(g.warnings order by g.place) as warnings
+      from unnest(operations, wanted, items, warnings, changes) with ordinality g (operation, name, item, warnings, change, place)
+      where g.change is null
+    ) p cross join lateral holdfast.write_imported(tenant, source, p.operations, p.wanted, p.items, p.warnings, person) w
+    where p.operations is not null;
 end $$;
 revoke execute on function holdfast.store_tools from public;
 grant execute on function holdfast.store_tools to holdfast_app;

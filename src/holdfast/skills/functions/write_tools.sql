@@ -19,7 +19,7 @@ declare
   aside constant text[] := '{description_embedding,terms,embedded,aggregate_version,update_ts,update_user}';
   bare constant public.tool_t := jsonb_populate_record(null::public.tool_t, jsonb_build_object(
     'host_id', tenant, 'version', '1.0.0', 'app_name', '', 'display_name', '', 'permissions', '{}'::jsonb, 'schema_rest', '{}'::jsonb,
-    'access', 'execute', 'idempotent', false, 'approve', false, 'origin', 'db', 'gone', false, 'aggregate_version', 0, 'active', true,
+    'access', 'execute', 'idempotent', false, 'approve', false, 'origin', 'db', 'gone', false, 'held', false, 'aggregate_version', 0, 'active', true,
     'created_at', holdfast.now()));
   changed uuid[];
   changes jsonb[];
@@ -54,7 +54,7 @@ begin
       display_name = excluded.display_name, openapi_schema = excluded.openapi_schema, permissions = excluded.permissions,
       request = excluded.request, schema_rest = excluded.schema_rest, access = excluded.access, mode = excluded.mode,
       idempotent = excluded.idempotent, approve = excluded.approve, timeout = excluded.timeout, service = excluded.service,
-      operation = excluded.operation, gone = excluded.gone, aggregate_version = excluded.aggregate_version, active = excluded.active,
+      operation = excluded.operation, gone = excluded.gone, held = excluded.held, aggregate_version = excluded.aggregate_version, active = excluded.active,
       terms = excluded.terms, embedded = excluded.embedded, update_ts = excluded.update_ts, update_user = excluded.update_user;
     insert into public.registry_term (host_id, kind, term, id)
     select tenant, 'tool', t.term, w.tool_id from unnest(wanted) w cross join lateral unnest(w.terms) t (term)

@@ -71,7 +71,7 @@ class SourceImports:
     ) -> tuple[ChangedTool, ...]:
         """Record an import that changed the registry after the revision `since`. Return the changed tools."""
         what = await _changes_between(tx, since, LAST_REVISION)
-        counts = [len(each) for each in (diff.added, diff.changed, diff.removed, diff.deactivated)]
+        counts = [len(each) for each in (diff.added, diff.changed, diff.removed, diff.deactivated, diff.held)]
         await tx.run(sql("record_import"), source, since, store(label), *counts, author_of(by))
         await tx.run(sql("forget_imports"), source, KEPT, KEPT_FOR)
         await tx.run(sql("empty_imports"), source, KEPT, KEPT_BYTES)
@@ -89,7 +89,7 @@ async def _changes_between(run: Statements, since: int, until: int) -> Mapping[s
 
 
 def _import(row: Row) -> SourceImport:
-    counts = (row["added"], row["changed"], row["removed"], row["deactivated"])
+    counts = (row["added"], row["changed"], row["removed"], row["deactivated"], row["held"])
     return SourceImport(row["revision"], restore(row["label"]), *counts, restore(row["update_user"]), row["at"])
 
 
@@ -98,6 +98,8 @@ def _difference(row: Row, what: Mapping[str, tuple[str, ...]]) -> ToolDifference
     change = {"created": "added", "removed": "removed"}.get(row["operation"], "changed")
     if change == "changed" and before and after and after["gone"] and not before["gone"]:
         change = "deactivated"
+    elif change == "changed" and before and after and after.get("held") and not before.get("held"):
+        change = "held"
     name = restore(row["name"])
     differs = what.get(name, ()) if change == "changed" else ()
     return ToolDifference(name, change, differs, _definition(before), _definition(after))  # type: ignore[arg-type]

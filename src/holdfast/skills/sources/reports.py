@@ -6,10 +6,13 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from holdfast.skills.definition_scan import ToolWarning
 from holdfast.skills.request import Backend
 from holdfast.skills.sources.graphql.rules import SelectionRules
-from holdfast.skills.sources.source import Choice, Skipped, SourceKind
-from holdfast.skills.tool import Access
+from holdfast.skills.sources.source import Choice, PinPolicy, Skipped, SourceKind
+from holdfast.skills.tool import Access, HeldFor
+
+ProposalState = Literal["open", "rejected", "approved", "withdrawn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,8 @@ class SourceEntry:
 
     `tools` and `skipped` are counts. `missing_secrets` are named but do not exist; calls that need one are refused.
     `reload_seconds`: between two checks of the document; None: as the settings say; 0: it is never checked. `error`:
-    why the last check failed. The source is then as before.
+    why the last check failed. The source is then as before. `pin`: whether changed definitions of tools are held;
+    `held` counts those.
     """
 
     id: UUID
@@ -30,7 +34,9 @@ class SourceEntry:
     choice: Choice
     backend: Backend
     selection: SelectionRules
+    pin: PinPolicy
     tools: int
+    held: int
     skipped: int
     missing_secrets: tuple[str, ...]
     active: bool
@@ -46,7 +52,10 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class SourceTool:
-    """A tool of a source. `gone`: the document no longer has it. `notes`: what it leaves out of the document."""
+    """A tool of a source. `gone`: the document no longer has it. `notes`: what it leaves out of the document.
+
+    `held`: nobody has approved its definition. `hash`: of the pinned one. `warnings`: what is suspicious in that.
+    """
 
     name: str
     operation: str
@@ -54,6 +63,9 @@ class SourceTool:
     active: bool
     gone: bool
     notes: tuple[str, ...]
+    held: HeldFor | None = None
+    hash: str | None = None
+    warnings: tuple[ToolWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,7 @@ class SourceImport:
     changed: int
     removed: int
     deactivated: int
+    held: int
     by: str
     at: datetime
 
@@ -93,7 +106,7 @@ class ToolDifference:
     """What an import changed in a tool: its definition before and after it. `what` lists what differs."""
 
     name: str
-    change: Literal["added", "changed", "removed", "deactivated"]
+    change: Literal["added", "changed", "removed", "deactivated", "held"]
     what: tuple[str, ...]
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
@@ -108,11 +121,63 @@ class ImportDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldTool:
+    """A tool whose definition is held until somebody approves it: a new tool, or one that has changed."""
+
+    name: str
+    change: Literal["new", "changed"]
+    what: tuple[str, ...]
+    hash: str
+    warnings: tuple[ToolWarning, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlaggedTool:
+    """A tool with what is suspicious in its definition."""
+
+    name: str
+    warnings: tuple[ToolWarning, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A definition of a tool that its source has, and that is held until somebody approves it.
+
+    `hash` is its hash, `pinned` that of the pinned definition; null for a new tool. `what` names the parts that differ,
+    `diff` shows how, with hidden characters spelled out. It is `withdrawn` if the source no longer has it.
+    """
+
+    tool: str
+    source: str
+    change: Literal["new", "changed"]
+    state: ProposalState
+    hash: str
+    pinned: str | None
+    what: tuple[str, ...]
+    diff: str
+    warnings: tuple[ToolWarning, ...]
+    found_at: datetime
+    found_by: str
+    decided_at: datetime | None
+    decided_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedProposals:
+    """The tools whose held definitions were approved or rejected. `stored`: the names of those that are used now."""
+
+    state: ProposalState
+    tools: tuple[str, ...]
+    stored: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SourceReport:
     """What an import changed, or would change; tools by name.
 
     `deactivated`: the document no longer has them. They were not removed, because a skill or an agent uses them, or an
-    administrator has changed them. `written`: whether anything was stored.
+    administrator has changed them. `held`: nobody has approved their definitions yet. `flagged`: tools with warnings.
+    `written`: whether anything was stored.
     """
 
     source: SourceEntry
@@ -121,6 +186,8 @@ class SourceReport:
     removed: tuple[str, ...]
     deactivated: tuple[str, ...]
     unchanged: tuple[str, ...]
+    held: tuple[HeldTool, ...]
+    flagged: tuple[FlaggedTool, ...]
     skipped: tuple[Skipped, ...]
     missing_auth: tuple[str, ...]
     written: bool

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.request import Backend, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
-from holdfast.skills.sources.source import Choice, SourceKind
+from holdfast.skills.sources.source import Choice, PinPolicy, SourceKind
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
 MAX_ADDRESS = 2000  # characters
@@ -50,7 +50,8 @@ class SourceSettings:
 
     `reload_seconds`: the seconds between two checks of the document; None: as the settings of the engine say; 0: it is
     never reloaded automatically. `by_hand`: somebody gave the document although its location is a service that can
-    describe itself. It is not reloaded automatically, either: the service may say something else, or nothing.
+    describe itself. It is not reloaded automatically, either: the service may say something else, or nothing. `pin`:
+    what happens to a tool whose definition changes.
     """
 
     choice: Choice = field(default_factory=Choice)
@@ -58,6 +59,7 @@ class SourceSettings:
     reload_seconds: float | None = None
     selection: SelectionRules = field(default_factory=SelectionRules)
     by_hand: bool = False
+    pin: PinPolicy = "hold"
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -77,6 +79,8 @@ class SourceSettings:
             stored["selection"] = msgspec.to_builtins(self.selection)
         if self.by_hand:
             stored["by_hand"] = True
+        if self.pin != "hold":
+            stored["pin"] = self.pin
         return stored
 
 
@@ -85,7 +89,8 @@ def settings_of(stored: Mapping[str, Any]) -> SourceSettings:
     choice = msgspec.convert(stored.get("choice", {}), Choice)
     backend = msgspec.convert(stored.get("backend", {}), Backend)
     selection = msgspec.convert(stored.get("selection", {}), SelectionRules)
-    return SourceSettings(choice, backend, stored.get("reload_seconds"), selection, stored.get("by_hand", False))
+    by_hand, pin = stored.get("by_hand", False), stored.get("pin", "hold")
+    return SourceSettings(choice, backend, stored.get("reload_seconds"), selection, by_hand, pin)
 
 
 def check_name(name: str) -> None:

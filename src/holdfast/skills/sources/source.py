@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from holdfast.core.errors import TooLarge
+from holdfast.core.errors import NotFound, TooLarge
+from holdfast.skills.definition_scan import ToolWarning
 from holdfast.skills.tool import Tool
 
 SourceKind = Literal["openapi", "graphql", "jsonrpc", "mcp"]
+PinPolicy = Literal["hold", "follow"]  # a changed definition is held until somebody approves it, or it is used at once
 
 MAX_OPERATIONS = 50_000  # of a document; Microsoft Graph has 17,000
 
@@ -32,7 +34,7 @@ class ImportedTool:
     """A tool, and its operation in the document.
 
     `operation` identifies it in the document, independent of its name. `raw` is its part of the document. `notes` say
-    what the tool leaves out of the document.
+    what the tool leaves out of the document, `warnings` what is suspicious in its texts.
     """
 
     tool: Tool
@@ -40,6 +42,7 @@ class ImportedTool:
     display_name: str
     raw: Mapping[str, Any] = field(repr=False)
     notes: tuple[str, ...] = ()
+    warnings: tuple[ToolWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +97,8 @@ def check_operations(count: int) -> None:
             why=f"it has {count} operations; the limit is {MAX_OPERATIONS}",
             next="Make a smaller document with only the operations that you need.",
         )
+
+
+def unknown_source(name: str) -> NotFound:
+    """Return the error for an unknown source."""
+    return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")

@@ -1,6 +1,7 @@
 """Stores sources: documents of back ends, whose operations are tools."""
 
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -11,19 +12,28 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
+from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, TooLarge
 from holdfast.core.processes import ProcessCalls
 from holdfast.core.text import restore, store
 from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
+from holdfast.skills.definition_scan import scan
 from holdfast.skills.registry_columns import check_tool
 from holdfast.skills.request import AuthScheme, Backend, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.imports import SourceImports
 from holdfast.skills.sources.mcp import scheme_of
-from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
+from holdfast.skills.sources.proposals import Proposals, warnings_of
+from holdfast.skills.sources.reports import (
+    ChangedTool,
+    FlaggedTool,
+    SourceDetails,
+    SourceEntry,
+    SourceReport,
+    SourceTool,
+)
 from holdfast.skills.sources.schedule import own_seconds, pause_of
 from holdfast.skills.sources.selectable_types import SelectableTypes
 from holdfast.skills.sources.settings import (
@@ -38,11 +48,13 @@ from holdfast.skills.sources.source import (
     Choice,
     ImportedDocument,
     ImportedTool,
+    PinPolicy,
     Skipped,
     SourceKind,
     check_operations,
+    unknown_source,
 )
-from holdfast.skills.tools import Diff, Tools, author_of
+from holdfast.skills.tools import Approves, Diff, Tools, author_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
 LARGE_DOCUMENT_BYTES = 20_000  # larger ones are parsed in a process, which has limits and delays no other thread
@@ -54,6 +66,7 @@ Fetch = Callable[[SourceKind | None, str, Backend, int], Awaitable[bytes]]
 Security = tuple[tuple[AuthScheme, ...], ...]
 
 sql = statements(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +109,19 @@ class Sources:
     """Stores and finds the sources of one tenant. An import is all or nothing."""
 
     def __init__(
-        self, database: Database, tools: Tools, fetch: Fetch, processes: ProcessCalls, *, check_seconds: float = 0
+        self,
+        database: Database,
+        tools: Tools,
+        fetch: Fetch,
+        processes: ProcessCalls,
+        *,
+        check_seconds: float = 0,
+        hold_suspicious: bool = False,
     ) -> None:
         self.check_seconds = check_seconds  # between two checks of a source without an interval; 0: none
         self.imports = SourceImports(database)
+        self.proposals = Proposals(database, self.imports)
+        self._hold_suspicious = hold_suspicious  # tools with warnings, also when a source is added
         self._database = database
         self._tools = tools
         self._fetch = fetch
@@ -121,6 +143,7 @@ class Sources:
         mcp: McpServer | None = None,
         reload_seconds: float | None = None,
         selection: SelectionRules | None = None,
+        pin: PinPolicy = "hold",
         by: str = "",
     ) -> SourceReport:
         """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
@@ -132,7 +155,8 @@ class Sources:
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers. With the kind
         `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it, or
         which program it is. A `url` `file:NAME` is a file in the folder of the settings. The document is checked for
-        changes every `reload_seconds`, or as often as the settings say; 0: never.
+        changes every `reload_seconds`, or as often as the settings say; 0: never. The definitions of its tools are
+        pinned, and later changes held until somebody approves them, unless `pin` is `follow`.
         """
         if mcp is not None and kind is None:
             kind = "mcp"
@@ -141,7 +165,7 @@ class Sources:
         backend = Backend(
             base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout, mcp=mcp
         )
-        settings = SourceSettings(choice or Choice(), backend, reload_seconds, selection or SelectionRules())
+        settings = SourceSettings(choice or Choice(), backend, reload_seconds, selection or SelectionRules(), pin=pin)
         settings = check_settings(name, settings, is_endpoint=kind == "graphql")
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _name_taken_error(name)
@@ -149,7 +173,7 @@ class Sources:
         if not reading.imported.tools and not reading.imported.offers:
             raise _no_tools_error(name, reading.imported)
         settings = _mark_by_hand(settings, reading, document)
-        return await self._store(name, settings, reading, None, by=by)
+        return await self._store(name, settings, reading, None, approves="all", by=by)
 
     async def reload(
         self,
@@ -165,10 +189,11 @@ class Sources:
     ) -> SourceReport:
         """Read a source's document again, from its location, from `url`, or as given. Report what changed.
 
-        Nothing is written if nothing changed, or in a `dry_run`. A document that would send secrets to another address
-        than before is refused, unless `accept_address` is set. `is_check`: the document was read from its location, to
-        see whether it has changed. Then one without tools is refused if the source has some: it may be a page that
-        stands in for the document.
+        Nothing is written if nothing changed, or in a `dry_run`. New tools, and tools whose definitions differ from the
+        pinned ones, are held until somebody approves them, unless the source follows its document. A document that
+        would send secrets to another address than before is refused, unless `accept_address` is set. `is_check`: the
+        document was read from its location, to see whether it has changed. Then one without tools is refused if the
+        source has some: it may be a page that stands in for the document.
         """
         row = await self._row(name, version)
         settings = settings_of(row["settings"])
@@ -183,7 +208,10 @@ class Sources:
         if not is_check:
             settings = _mark_by_hand(settings, reading, document)
         version = row["aggregate_version"]
-        return await self._store(name, settings, reading, version, dry_run=dry_run, is_check=is_check, by=by)
+        approves: Approves = "settings" if accept_address and reading.hash == row["document_hash"] else "none"
+        return await self._store(
+            name, settings, reading, version, approves=approves, dry_run=dry_run, is_check=is_check, by=by
+        )
 
     async def change(
         self,
@@ -198,6 +226,7 @@ class Sources:
         mcp: McpServer | None = None,
         reload_seconds: float | msgspec.UnsetType | None = msgspec.UNSET,
         selection: SelectionRules | None = None,
+        pin: PinPolicy | None = None,
         document: bytes | None = None,
         url: str | None = None,
         accept_address: bool = False,
@@ -206,7 +235,8 @@ class Sources:
         """Change the given settings; others are unchanged. If that changes the tools, read the document again.
 
         With a document, `url` is where it was read. For an MCP server, `url` is its new address, and `mcp` replaces
-        what is known of it besides the address. For `accept_address`, see `reload`.
+        what is known of it besides the address. For `accept_address`, see `reload`. If the document is the same as
+        before, definitions differ because of this change, which approves them; otherwise they are held as by a reload.
         """
         row = await self._row(name, version)
         old = settings_of(row["settings"])
@@ -221,7 +251,14 @@ class Sources:
             mcp=_changed_server(old.backend.mcp, mcp, url),
         )
         seconds = old.reload_seconds if reload_seconds is msgspec.UNSET else reload_seconds
-        settings = SourceSettings(choice or old.choice, backend, seconds, selection or old.selection, old.by_hand)
+        settings = replace(
+            old,
+            choice=choice or old.choice,
+            backend=backend,
+            reload_seconds=seconds,
+            selection=selection or old.selection,
+            pin=pin or old.pin,
+        )
         settings = check_settings(name, settings, is_endpoint=row["kind"] == "graphql")
         is_same = (settings.choice, settings.selection) == (old.choice, old.selection)
         is_same = is_same and settings.backend.mcp == old.backend.mcp
@@ -244,12 +281,14 @@ class Sources:
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
         settings = _mark_by_hand(settings, reading, document)
-        return await self._store(name, settings, reading, version, by=by)
+        approves: Approves = "settings" if reading.hash == row["document_hash"] else "none"
+        return await self._store(name, settings, reading, version, approves=approves, by=by)
 
     async def get(self, name: str) -> SourceDetails:
         """Return a source, its tools and its skipped operations."""
         row = await self._row(name)
         tools = await self._database.all(sql("source_tools"), row["source_id"])
+        altered = {each["name"] for each in await self._database.all(sql("altered_tools"), row["source_id"])}
         notes = row["report"].get("notes", {})
         entry = await self._entry(row)
         return SourceDetails(
@@ -262,6 +301,9 @@ class Sources:
                     each["active"],
                     each["gone"],
                     tuple(notes.get(restore(each["operation"]), ())),
+                    "proposal" if each["held"] else "altered" if each["name"] in altered else None,
+                    each["hash"],
+                    warnings_of(each["warnings"]),
                 )
                 for each in tools
             ),
@@ -365,14 +407,17 @@ class Sources:
         reading: _Reading | None,
         version: int | None,
         *,
+        approves: Approves = "none",
         dry_run: bool = False,
         is_check: bool = False,
         by: str = "",
     ) -> SourceReport:
         """Store a source and its tools in one transaction. Without a `reading`, its tools are unchanged."""
+        if settings.pin == "follow":
+            approves = "all"
         given = {"settings": settings.to_json(), **(reading.columns() if reading else {})}
 
-        async def work(tx: Transaction) -> SourceReport:
+        async def work(tx: Transaction) -> tuple[SourceReport, Diff]:
             put = await tx.one(sql("put_source"), name, version is None, given, version, author_of(by))
             assert put is not None
             _refuse(put, name, version)
@@ -381,7 +426,14 @@ class Sources:
             diff, changed = Diff(), ()
             if reading is not None:
                 imported = reading.imported
-                diff = await self._tools.store_all(put["source"], imported.tools, by=by, tx=tx)
+                diff = await self._tools.store_all(
+                    put["source"],
+                    imported.tools,
+                    approves=approves,
+                    holds_flagged=self._hold_suspicious,
+                    by=by,
+                    tx=tx,
+                )
                 if diff and put["outcome"] == "same":
                     touched = {**given, "imported": True}
                     await tx.run(sql("put_source"), name, False, touched, put["version"], author_of(by))
@@ -397,12 +449,14 @@ class Sources:
             report = replace(report, written=not dry_run and (put["outcome"] != "same" or bool(diff)), dry_run=dry_run)
             if dry_run:
                 raise _DryRun(report)
-            return report
+            return report, diff
 
         try:
-            return await self._database.atomically(work)
+            report, diff = await self._database.atomically(work)
         except _DryRun as rehearsed:
             return rehearsed.report
+        _log_suspicions(report, diff)
+        return report
 
     async def _schedule(
         self, tx: Transaction, source: SourceEntry, settings: SourceSettings, *, was_read: bool
@@ -428,6 +482,8 @@ class Sources:
             diff.removed,
             diff.deactivated,
             diff.unchanged,
+            await self.proposals.held(tx, name),
+            tuple(FlaggedTool(each["name"], warnings_of(each["warnings"])) for each in rows if each["warnings"]),
             _skipped_operations(row),
             _missing_auth(security, entry.backend),
             written=False,
@@ -455,6 +511,19 @@ class Sources:
         return tuple(_entry(row, settings_by_id[row["source_id"]], missing) for row in rows)
 
 
+def _log_suspicions(report: SourceReport, diff: Diff) -> None:
+    """Log which tools an import held, and what is suspicious in new definitions."""
+    name, new = report.source.name, {*diff.added, *diff.changed, *diff.held}
+    if diff.held:
+        log.warning("the source %s has definitions that nobody has approved, of: %s", name, ", ".join(diff.held)[:1000])
+    for tool in (*report.flagged, *report.held):
+        if tool.name in new:
+            for each in tool.warnings:
+                log.warning(
+                    "the tool %s of the source %s: %s in %s: %s", tool.name, name, each.code, each.where, each.what
+                )
+
+
 def _changed_server(old: McpServer | None, new: McpServer | None, url: str | None) -> McpServer | None:
     """Return an MCP server with its changes. Its address is only changed by another one, or by a command."""
     if old is None:
@@ -469,11 +538,6 @@ def _mark_by_hand(settings: SourceSettings, reading: _Reading, document: bytes |
     """Return the settings of a source whose document was given, or read from its location."""
     by_hand = document is not None and asks_service(reading.kind, reading.location, settings.backend)
     return replace(settings, by_hand=by_hand)
-
-
-def unknown_source(name: str) -> NotFound:
-    """Return the error for an unknown source."""
-    return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
 
 
 def _import_document(document: bytes, kind: SourceKind | None, settings: SourceSettings, location: str) -> _Reading:
@@ -503,9 +567,22 @@ def _import_document(document: bytes, kind: SourceKind | None, settings: SourceS
         except InvalidInput as error:
             skipped.append(Skipped(each.operation, "", error.why))
             continue
-        tools.append(replace(each, tool=tool))
+        tools.append(replace(each, tool=tool, warnings=scan(_scanned(each))))
     imported = replace(imported, tools=tuple(tools), skipped=tuple(skipped))
     return _Reading(kind, imported, location, hashlib.sha256(document).digest())
+
+
+def _scanned(each: ImportedTool) -> dict[str, Any]:
+    """Return the texts of a tool that a model or a client may show."""
+    mcp = each.tool.request.mcp if each.tool.request else None
+    more = {} if mcp is None else {key: value for key, value in mcp.definition.items() if key != "icons"}
+    return {
+        "name": each.operation,
+        "title": each.display_name,
+        "description": each.tool.description,
+        "parameters": each.tool.parameters,
+        **{key: value for key, value in more.items() if key != "title"},
+    }
 
 
 def _import_in_pieces(*arguments: Any) -> Iterable[_Reading | ImportedTool]:
@@ -536,7 +613,9 @@ def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry
         settings.choice,
         settings.backend,
         settings.selection,
+        settings.pin,
         row["tools"],
+        row["held"],
         row["skipped"],
         tuple(name for name in settings.secrets if name in missing),
         row["active"],

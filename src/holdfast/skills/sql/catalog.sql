@@ -41,7 +41,7 @@ select coalesce((select r.revision from registry r where r.host_id = $1), 0) as 
         ) order by t.name), '[]')
         from skill_tool_t l join tool_t t on t.host_id = $1 and t.tool_id = l.tool_id
           left join tool_source o on o.host_id = $1 and o.source_id = t.source_id
-        where l.host_id = $1 and l.skill_id = s.skill_id and l.active and t.active and o.active is not false
+        where l.host_id = $1 and l.skill_id = s.skill_id and l.active and t.active and not t.held and o.active is not false
       )
     ) order by s.name), '[]')
     from reached r join skill_t s on s.host_id = $1 and s.skill_id = r.skill_id
