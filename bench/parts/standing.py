@@ -75,13 +75,17 @@ async def ours(
     *,
     tools: Sequence[str],
     secrets: Mapping[str, str] = MappingProxyType({}),
+    settings: Mapping[str, str] = MappingProxyType({}),
+    requests: Sequence[tuple[str, str, object]] = (),
     samples: Path | None = None,
 ) -> AsyncGenerator[Front]:
     """A server with sources and secrets; these tools are permitted to the agent of the token that it is shown.
 
-    `samples` is where it says what it was at since SIGUSR2, when it has ended.
+    `requests` are sent to it by its operator before it is measured. `samples` is where it says what it was at since
+    SIGUSR2, when it has ended.
     """
     settings = {
+        **settings,
         "HOLDFAST_ACCESS__ISSUERS": json.dumps([issuer.settings]),
         "HOLDFAST_EXECUTION__ALLOW_PRIVATE": "127.0.0.1",
         "HOLDFAST_GATEWAY__LISTED_TOOLS": "2000",
@@ -99,7 +103,7 @@ async def ours(
             said = await process.stdout.readline()
         assert said, "holdfast up ended before it was ready"
         url: str = json.loads(said)["url"]
-        await _equip(url, data, sources, tools, secrets)
+        await _equip(url, data, sources, tools, secrets, requests)
         database = Server(DataFolder(data).cluster)
         token = issuer.token(agent=AGENT, scope="holdfast:read holdfast:write")
         yield Front(int(url.rpartition(":")[2]), Tree(process.pid), token, database)
@@ -114,7 +118,12 @@ def administered(front: Front, issuer: Issuer) -> Front:
 
 
 async def _equip(
-    url: str, data: Path, sources: Sequence[Mapping[str, Any]], tools: Sequence[str], secrets: Mapping[str, str]
+    url: str,
+    data: Path,
+    sources: Sequence[Mapping[str, Any]],
+    tools: Sequence[str],
+    secrets: Mapping[str, str],
+    requests: Sequence[tuple[str, str, object]],
 ) -> None:
     file = ServerFile.read(data)
     assert file is not None
@@ -126,6 +135,7 @@ async def _equip(
             *(("POST", "/api/sources", source) for source in sources),
             ("PUT", f"/api/agents/{AGENT}", {"instructions": "Help."}),
             *(("PUT", f"/api/tools/{tool}/permissions", permissions) for tool in tools),
+            *requests,
         ):
             async with session.request(method, path, json=body) as answer:
                 assert answer.ok, await answer.text()
