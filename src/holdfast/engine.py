@@ -28,6 +28,7 @@ from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
 from holdfast.execution.issuer_connections import open_fetch
+from holdfast.execution.policies.limits import LimitPolicy
 from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.served_tools import ServedTools
 from holdfast.llm import Caller
@@ -38,6 +39,7 @@ from holdfast.postgres.migrate import migrate
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_login
 from holdfast.postgres.version import check_server
+from holdfast.quotas import SharedQuotas, open_quotas
 from holdfast.skills.composition import SharedSkills, open_skills
 from holdfast.skills.sources.reloads import FileWatch, SourceReloads
 
@@ -45,6 +47,7 @@ Result = TypeVar("Result")
 PartState = Literal["ok", "reduced", "down"]
 
 REMEMBERED = 1000  # tenants whose engines are cached
+CALL_MARGIN = 60.0  # seconds beyond `llm.timeout` after which a model call that has not ended has died
 
 sql = statements("holdfast.postgres.sql")
 
@@ -65,6 +68,7 @@ class Shared:
     place: DatabaseLocation
     postgres: Postgres
     access: SharedAccess
+    quotas: SharedQuotas
     bus: SharedBus
     embeddings: Embeddings
     memory: SharedMemory
@@ -96,6 +100,8 @@ class Engine:
 
         self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
         self.identities = Identities(self.database)
+        self.quotas = shared.quotas.of(self.database)
+        self.shared_quotas = shared.quotas
 
         bus = shared.bus.of(self.database)
         self.log = bus.log
@@ -139,7 +145,7 @@ class Engine:
         self.source_checks = skills.checks
 
         # The policies of every tool call, in the order in which a call passes them.
-        self.call_policies: tuple[Policy[GovernedCall], ...] = ()
+        self.call_policies: tuple[Policy[GovernedCall], ...] = (LimitPolicy(self.quotas),)
         self._execution = shared.execution.of(
             self.database,
             tools=skills.tools,
@@ -164,6 +170,7 @@ class Engine:
             skills=skills,
             executor=self.executor,
             scripts=self.scripts,
+            quotas=self.quotas,
         )
         self.definitions = self._agents.definitions
         self.agents = self._agents.agents
@@ -279,6 +286,9 @@ async def open_engine(
         await check_login(config, place, postgres)
         fetch = await enter(open_fetch(config))
         access = await enter(open_access(config=config, postgres=postgres, fetch=fetch))
+        quotas = await enter(
+            open_quotas(settings=config.quotas, postgres=postgres, longest_call=config.llm.timeout + CALL_MARGIN)
+        )
         bus = await enter(
             open_bus(
                 settings=config.bus,
@@ -300,6 +310,7 @@ async def open_engine(
             place=place,
             postgres=postgres,
             access=access,
+            quotas=quotas,
             bus=bus,
             embeddings=embeddings,
             memory=memory,

@@ -50,6 +50,7 @@ async def metrics(call: ApiCall) -> Response:
         open = GaugeMetricFamily("holdfast_sockets", "Open WebSockets of this process.", call.slot.sockets)
         families.append(open)
     families += [await _envelope_family(call, tenant), await _unrecorded_family(call, tenant)]
+    families += await _quota_families(call, tenant)
     registry.register(MetricCollector(families))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
@@ -123,6 +124,22 @@ async def _unrecorded_family(call: ApiCall, tenant: TenantId | None) -> Metric:
     about = "Calls through the gateway of this process that have no row: too many waited, or the database was away."
     family = CounterMetricFamily("holdfast_unrecorded_calls", about, labels=("tenant",))
     return _fill(family, (((names[id],), count) for id, count in sorted(counts.items())))
+
+
+async def _quota_families(call: ApiCall, tenant: TenantId | None) -> Sequence[Metric]:
+    quotas, by_limit = call.engine.shared_quotas, ("tenant", "limit")
+    refusals, warnings = quotas.refusals(tenant), quotas.warnings(tenant)
+    names = await _names(call, {id for id, _ in (*refusals, *warnings)})
+    return [
+        _fill(
+            CounterMetricFamily(name, f"{about} {BOUND}", labels=by_limit),
+            sorted(((names[id], limit), count) for (id, limit), count in counts.items())[:MOST],
+        )
+        for name, about, counts in (
+            ("holdfast_limit_refusals", "Calls that a rate limit or a budget refused in this process.", refusals),
+            ("holdfast_budget_warnings", "Budgets of which most was spent, as this process has noticed.", warnings),
+        )
+    ]
 
 
 async def _names(call: ApiCall, tenants: Iterable[TenantId]) -> Mapping[TenantId, str]:
