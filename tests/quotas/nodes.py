@@ -17,7 +17,7 @@ class CountedDatabase(Database):
     """The database of a tenant, which counts its statements."""
 
     def __init__(self, database: Database) -> None:
-        self.__dict__ = dict(database.__dict__)
+        vars(self).update(vars(database))
         self.statements = 0
 
     async def _call(self, *args: Any, **options: Any) -> Any:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
-from holdfast.quotas.limit import SCOPES, UsageLimit, name_of, parse_limit
+from holdfast.quotas.limit import SCOPES, Scope, UsageLimit, name_of, parse_limit
 
 pytestmark = pytest.mark.req("MCP-07")
 
@@ -71,7 +71,7 @@ def test_a_text_that_is_no_limit_is_refused_with_the_reason(text: str, why: str)
     names=st.dictionaries(st.sampled_from(SCOPES), st.one_of(st.none(), st.text(min_size=1, max_size=20))),
     amount=st.integers(1, 10**9),
 )
-def test_every_name_survives_the_text(names: dict[str, str | None], amount: int) -> None:
+def test_every_name_survives_the_text(names: dict[Scope, str | None], amount: int) -> None:
     subject = tuple((scope, names[scope]) for scope in SCOPES if scope in names)
     limit = UsageLimit(subject, "requests", amount, "hour")
 

@@ -18,10 +18,10 @@ pytestmark = pytest.mark.req("MCP-07")
 PATIENCE = 20
 
 
-async def refusal(node: Node, user: str | None = "ann", **call: str) -> RateLimited:
-    """The error of a call that is refused."""
+async def refusal(node: Node, tool: str = "track") -> RateLimited:
+    """The error of a call of ann's that is refused."""
     with pytest.raises(RateLimited) as refused:
-        await node.admit(user, **call)
+        await node.admit(tool=tool)
     return refused.value
 
 

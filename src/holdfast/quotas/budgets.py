@@ -17,7 +17,7 @@ from uuid import UUID
 
 from holdfast.core.errors import BudgetSpent
 from holdfast.core.ids import uuid7
-from holdfast.core.text import dumps, store
+from holdfast.core.text import dumps
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.quotas.limit import BUDGETS, UsageLimit, describe_subject
@@ -92,7 +92,7 @@ class TenantBudgets:
                 {
                     "place": place,
                     "limit_id": limit.id,
-                    "subject": store(subject),
+                    "subject": subject,
                     "window_unit": limit.window,
                     "amount": limit.amount,
                     "estimate": estimate.of(limit),
@@ -142,7 +142,7 @@ class TenantBudgets:
         return {
             "place": place,
             "limit_id": limit.id,
-            "subject": store(budget.subject),
+            "subject": budget.subject,
             "starts_at": budget.starts_at,
             "estimate": estimate.of(limit),
             "actual": actual.of(limit),

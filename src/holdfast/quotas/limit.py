@@ -255,7 +255,7 @@ class _Parser:
         if not word.startswith('"'):
             return word
         try:
-            name = json.loads(word)
+            name = json.loads(word, strict=False)
         except ValueError:
             raise self.error(f"{word[:50]} cannot be read") from None
         if not name:

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.core.background import DelayedWriter
 from holdfast.core.errors import HoldfastError
-from holdfast.core.text import dumps, restore, store
+from holdfast.core.text import dumps, restore
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
@@ -85,9 +85,9 @@ class ModelUsageCounts(DelayedWriter):
             counted = self._counted.pop(database)
             rows = [
                 {
-                    "user_name": store(user),
-                    "agent": store(agent),
-                    "model": store(model),
+                    "user_name": user,
+                    "agent": agent,
+                    "model": model,
                     "calls": counts.calls,
                     "input_tokens": counts.input_tokens,
                     "output_tokens": counts.output_tokens,
