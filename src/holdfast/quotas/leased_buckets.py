@@ -168,6 +168,8 @@ class TokenBucket(LeasedBucket):
         most = max(self.limit.capacity / PART, self.limit.rate * PART_SECONDS)
         ahead = math.ceil(min(rate * AHEAD, most))
         self._low = max(min(rate * LOW, ahead / 2), (spare + 1) // 2)
+        if self.waiting == 0 and self.tokens >= self._low:
+            return None
         wanted = max(self.waiting + spare, ahead) - max(self.tokens, 0)
         return Ask(wanted, self.waiting) if wanted > 0 else None
 
