@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
 from holdfast.quotas.limit import SCOPES, Scope, UsageLimit, name_of, parse_limit
+from holdfast.quotas.limit_index import Subject
 
 pytestmark = pytest.mark.req("MCP-07")
 
@@ -72,7 +73,7 @@ def test_a_text_that_is_no_limit_is_refused_with_the_reason(text: str, why: str)
     amount=st.integers(1, 10**9),
 )
 def test_every_name_survives_the_text(names: dict[Scope, str | None], amount: int) -> None:
-    subject = tuple((scope, names[scope]) for scope in SCOPES if scope in names)
+    subject: Subject = tuple((scope, names[scope]) for scope in SCOPES if scope in names)
     limit = UsageLimit(subject, "requests", amount, "hour")
 
     assert parse_limit(limit.rule) == limit

@@ -42,9 +42,6 @@ class Spend:
         return self.tokens if limit.measure == "tokens" else self.cost
 
 
-NOTHING_SPENT = Spend(0, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class ReservedBudget:
     """A budget from which a call has reserved its estimate."""
@@ -73,10 +70,6 @@ class TenantBudgets:
         self._limits = limits
         self._warn_at = warn_at
         self._lease = timedelta(seconds=lease)
-
-    async def has_budgets(self, *, user: str | None, agent: str | None) -> bool:
-        """Whether a call has any budget, so that an estimate is needed."""
-        return bool(await self._budgets_of(user, agent))
 
     async def reserve(self, estimate: Spend, *, user: str | None, agent: str | None) -> Reservation | None:
         """Reserve what a call may spend; None if it has no budget. Raise BudgetSpent if a budget is used up.

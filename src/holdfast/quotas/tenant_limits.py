@@ -59,6 +59,7 @@ class TenantLimits:
         self._seen = 0  # the revision of the database
         self._checked = float("-inf")
         self._reading: asyncio.Task[None] | None = None
+        self._is_warned = False  # that the limits cannot be read
 
     def is_fresh(self) -> bool:
         """Whether the cached limits can be used. Reads changes in the background if they may be due."""
@@ -127,8 +128,10 @@ class TenantLimits:
 
     def _on_read(self, reading: "asyncio.Task[None]") -> None:
         self._reading = None
-        if not reading.cancelled() and (error := reading.exception()) is not None:
-            log.warning("could not read the limits of a tenant; trying again: %s", error)
+        error = None if reading.cancelled() else reading.exception()
+        if error is not None and not self._is_warned:
+            log.warning("could not read the limits of a tenant; its next calls try again: %s", error)
+        self._is_warned = error is not None
 
     async def _renew(self) -> None:
         began = monotonic()

@@ -133,13 +133,18 @@ async def _quota_families(call: ApiCall, tenant: TenantId | None) -> Sequence[Me
     return [
         _fill(
             CounterMetricFamily(name, f"{about} {BOUND}", labels=by_limit),
-            sorted(((names[id], limit), count) for (id, limit), count in counts.items())[:MOST],
+            sorted(((names[id], _shown(limit)), count) for (id, limit), count in counts.items())[:MOST],
         )
         for name, about, counts in (
             ("holdfast_limit_refusals", "Calls that a rate limit or a budget refused in this process.", refusals),
             ("holdfast_budget_warnings", "Budgets of which most was spent, as this process has noticed.", warnings),
         )
     ]
+
+
+def _shown(name: str) -> str:
+    """Return a name without lone surrogates, which the format cannot contain."""
+    return name.encode(errors="replace").decode()
 
 
 async def _names(call: ApiCall, tenants: Iterable[TenantId]) -> Mapping[TenantId, str]:
