@@ -78,6 +78,7 @@ async def test_a_month_of_the_calendar_is_a_window(nodes: Nodes, clock: Clock) -
     assert (usage.used, usage.amount, usage.resets_at) == (10, 10, datetime(2027, 3, 1, tzinfo=UTC))
 
 
+@pytest.mark.parametrize("tenancy", ["connection", "transaction"])
 async def test_all_budgets_of_a_call_count_and_a_refused_call_reserves_from_none(nodes: Nodes) -> None:
     node = await nodes.make()
     await node.set("tenant: 5 cost per month", "user ann: 100 tokens per day", "agent support: 300 tokens per day")

@@ -25,6 +25,7 @@ async def refusal(node: Node, tool: str = "track") -> RateLimited:
     return refused.value
 
 
+@pytest.mark.parametrize("tenancy", ["connection", "transaction"])
 async def test_calls_beyond_the_limit_are_refused_with_its_name_and_a_time_to_wait(nodes: Nodes) -> None:
     node = await nodes.make()
     await node.set("each user: 10 requests per hour")
