@@ -29,6 +29,7 @@ from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
 from holdfast.execution.issuer_connections import open_fetch
 from holdfast.execution.policies.access import AccessPolicy
+from holdfast.execution.policies.limits import LimitPolicy
 from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.served_tools import ServedTools
 from holdfast.llm import Caller
@@ -39,6 +40,7 @@ from holdfast.postgres.migrate import migrate
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_login
 from holdfast.postgres.version import check_server
+from holdfast.quotas import SharedQuotas, open_quotas
 from holdfast.skills.composition import SharedSkills, open_skills
 from holdfast.skills.sources.reloads import FileWatch, SourceReloads
 
@@ -46,6 +48,7 @@ Result = TypeVar("Result")
 PartState = Literal["ok", "reduced", "down"]
 
 REMEMBERED = 1000  # tenants whose engines are cached
+CALL_MARGIN = 60.0  # seconds beyond `llm.timeout` after which a model call that has not ended has died
 
 sql = statements("holdfast.postgres.sql")
 
@@ -66,6 +69,7 @@ class Shared:
     place: DatabaseLocation
     postgres: Postgres
     access: SharedAccess
+    quotas: SharedQuotas
     bus: SharedBus
     embeddings: Embeddings
     memory: SharedMemory
@@ -97,6 +101,8 @@ class Engine:
 
         self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
         self.identities = Identities(self.database)
+        self.quotas = shared.quotas.of(self.database)
+        self.shared_quotas = shared.quotas
 
         bus = shared.bus.of(self.database)
         self.log = bus.log
@@ -143,7 +149,7 @@ class Engine:
         self.rule_trials = shared.skills.trials
 
         # The policies of every tool call, in the order in which a call passes them.
-        self.call_policies: tuple[Policy[GovernedCall], ...] = ()
+        self.call_policies: tuple[Policy[GovernedCall], ...] = (LimitPolicy(self.quotas),)
         # Those that decide by the arguments come later: when these are checked, with defaults and fixed arguments.
         self.access_policy = AccessPolicy(self.rules)
         self._execution = shared.execution.of(
@@ -171,6 +177,7 @@ class Engine:
             skills=skills,
             executor=self.executor,
             scripts=self.scripts,
+            quotas=self.quotas,
         )
         self.definitions = self._agents.definitions
         self.agents = self._agents.agents
@@ -286,6 +293,9 @@ async def open_engine(
         await check_login(config, place, postgres)
         fetch = await enter(open_fetch(config))
         access = await enter(open_access(config=config, postgres=postgres, fetch=fetch))
+        quotas = await enter(
+            open_quotas(settings=config.quotas, postgres=postgres, longest_call=config.llm.timeout + CALL_MARGIN)
+        )
         bus = await enter(
             open_bus(
                 settings=config.bus,
@@ -307,6 +317,7 @@ async def open_engine(
             place=place,
             postgres=postgres,
             access=access,
+            quotas=quotas,
             bus=bus,
             embeddings=embeddings,
             memory=memory,

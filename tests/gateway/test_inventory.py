@@ -14,6 +14,7 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.inventory import READ_ANEW, Inventory
 from holdfast.gateway.offerings import Offerings
+from holdfast.quotas import tenant_limits
 from tests.gateway.shop import MEMBER, Person, ask, caller
 
 SECOND = 1.0  # within which a change is seen
@@ -171,10 +172,14 @@ async def test_what_an_agent_may_not_do_by_itself_is_not_done_by_its_key(gateway
 async def test_a_call_asks_the_database_nothing_while_what_is_known_is_fresh(
     quiet: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inventory, "FRESH", 60.0)
+    for fresh in ((inventory, "FRESH"), (tenant_limits, "FRESH"), (tenant_limits, "STALE")):
+        monkeypatch.setattr(*fresh, 60.0)
+    limits = await quiet.engine.quotas.limits()
+    for subject in ("tenant", "each user", "each agent", "tool track", "each user of each tool"):
+        await limits.set(f"{subject}: 9000 requests per minute", by="boss")
     ann, support = await caller(quiet), await caller(quiet, agent="support")
     for who in (ann, support):
-        await quiet.tools(who)
+        await quiet.call(who, "track", {"parcel": "P-1"})
     counted = Counted(quiet.engine, monkeypatch)
 
     for who in (ann, support):

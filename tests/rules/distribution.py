@@ -188,7 +188,7 @@ KNOWN = {
         bus/kafka/sql/group_progress.sql bus/kafka/sql/move_relay.sql bus/kafka/sql/unsent.sql
         bus/sql/command_gauges.sql bus/sql/group_gauges.sql bus/sql/topic_gauges.sql memory/sql/forget_tombstones.sql
         memory/sql/scope_gauges.sql memory/sql/tenants_to_sweep.sql memory/sql/unindexed_tenants.sql
-        skills/sql/unindexed_registries.sql
+        quotas/sql/tenants_to_sweep.sql skills/sql/unindexed_registries.sql
     """,
     "the whole row of a subquery": "holdfast.remember() memory/sql/export.sql",
     "upsert by a function that is not immutable": """

@@ -333,6 +333,17 @@ export type ConversationPage = {
   readonly openings?: Record<string, string>;
 };
 
+export type DailyUsage = {
+  readonly day: string;
+  readonly user: string | null;
+  readonly agent: string | null;
+  readonly model: string;
+  readonly calls: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cost: number;
+};
+
 export type DeadLetter = {
   readonly id: string;
   readonly group: string;
@@ -614,6 +625,30 @@ export type Lag = {
   readonly error: string | null;
 };
 
+export type LimitList = {
+  readonly limits: ReadonlyArray<StoredLimit>;
+};
+
+export type LimitRequest = {
+  readonly rule: string;
+  readonly as_operator?: boolean;
+};
+
+export type LimitUsage = {
+  readonly limit: string;
+  readonly subject: string;
+  readonly measure: string;
+  readonly used: number;
+  readonly amount: number;
+  readonly reserved?: number;
+  readonly warned?: boolean;
+  readonly resets_at?: string | null;
+};
+
+export type LimitUsageList = {
+  readonly usage: ReadonlyArray<LimitUsage>;
+};
+
 export type Limits = {
   readonly steps?: number | null;
   readonly tokens?: number | null;
@@ -767,6 +802,10 @@ export type ModelReply = {
   readonly model: string;
   readonly thinking?: string;
   readonly cost?: number;
+};
+
+export type ModelUsageList = {
+  readonly usage: ReadonlyArray<DailyUsage>;
 };
 
 export type NewCommand = {
@@ -1516,6 +1555,21 @@ export type StateValue = {
   readonly version: number;
 };
 
+export type StoredLimit = {
+  readonly id: string;
+  readonly name: string;
+  readonly rule: string;
+  readonly origin: string;
+  readonly scopes: ReadonlyArray<string>;
+  readonly measure: string;
+  readonly amount: number;
+  readonly window: string | null;
+  readonly burst: number | null;
+  readonly warn: number | null;
+  readonly updated_by?: string | null;
+  readonly updated_at?: string | null;
+};
+
 export type StoredToolCall = {
   readonly arguments: Record<string, unknown>;
   readonly id: string;
@@ -1793,6 +1847,11 @@ export interface Operations {
   "POST /api/keys": { path: {}; query: {}; body: KeyRequest; answer: NewKey };
   "POST /api/keys/link": { path: {}; query: {}; body: LinkRequest; answer: SignInLink };
   "DELETE /api/keys/{id}": { path: { id: string }; query: {}; body: undefined; answer: Key };
+  "DELETE /api/limits": { path: {}; query: { name: string; as_operator?: boolean }; body: undefined; answer: undefined };
+  "GET /api/limits": { path: {}; query: {}; body: undefined; answer: LimitList };
+  "PUT /api/limits": { path: {}; query: {}; body: LimitRequest; answer: StoredLimit };
+  "GET /api/limits/models": { path: {}; query: { days?: number; limit?: number }; body: undefined; answer: ModelUsageList };
+  "GET /api/limits/usage": { path: {}; query: { name?: string | null; limit?: number }; body: undefined; answer: LimitUsageList };
   "GET /api/me": { path: {}; query: {}; body: undefined; answer: Me };
   "GET /api/memories": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user"; name?: string | null; agent?: string | null; also_past?: boolean; limit?: number; cursor?: string | null }; body: undefined; answer: MemoryPage };
   "POST /api/memories": { path: {}; query: {}; body: NewMemories; answer: MemoryList };

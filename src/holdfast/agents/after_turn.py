@@ -93,7 +93,13 @@ class AfterTurn:
         if caller.is_offline(turn.agent.model):
             return extract(former, nodes, counter, max_tokens=room)
         request = summary_request(former, nodes, counter, room=budget.total - 2 * room, max_tokens=room)
-        reply = await caller.ask(request, model=turn.agent.model)
+        reply = await self._services.model_calls.ask(
+            request,
+            user=turn.run.user,
+            agent=turn.agent.name,
+            model=turn.agent.model,
+            input_tokens=sum(counter.count(message.content) for message in request.messages),
+        )
         turn.count(reply)
         await turn.journal.count(reply.usage, reply.cost)
         return reply.text

@@ -11,6 +11,7 @@ from holdfast.agents.broadcast import Broadcast, Watchers
 from holdfast.agents.code_tools import code_tools
 from holdfast.agents.definitions import Agent, Definitions
 from holdfast.agents.memory_tools import memory_tools
+from holdfast.agents.model_calls import ModelCalls
 from holdfast.agents.operator_limits import OperatorLimits
 from holdfast.agents.runner import AgentRunner
 from holdfast.agents.runs import RunSweeper
@@ -30,6 +31,7 @@ from holdfast.execution.scripts import Scripts
 from holdfast.llm import Caller
 from holdfast.memory import Memories
 from holdfast.postgres.database import Database, Postgres
+from holdfast.quotas import Quotas
 from holdfast.skills.composition import TenantSkills
 from holdfast.skills.tool import Tool
 
@@ -57,6 +59,7 @@ class SharedAgents:
         skills: TenantSkills,
         executor: Executor,
         scripts: Scripts,
+        quotas: Quotas,
     ) -> "TenantAgents":
         """Return the part of a tenant."""
         ceilings = OperatorLimits(self.settings, self.llm)
@@ -90,6 +93,7 @@ class SharedAgents:
             skills=skills,
             executor=executor,
             scripts=scripts,
+            quotas=quotas,
         )
 
 
@@ -108,6 +112,7 @@ class TenantAgents:
     skills: TenantSkills
     executor: Executor
     scripts: Scripts
+    quotas: Quotas
 
     def serving(
         self,
@@ -130,6 +135,7 @@ class TenantAgents:
                 notes=self.notes,
                 memory=self.memory,
                 caller=shared.caller,
+                model_calls=ModelCalls(shared.caller, self.quotas),
                 llm=shared.llm,
                 settings=shared.settings,
                 tools=self.skills.tools,

@@ -200,8 +200,11 @@ class TurnLoop:
         turn.step = number
         flushing = asyncio.create_task(_flush(turn.journal))
         try:
-            reply = await self._services.caller.ask(
+            reply = await self._services.model_calls.ask(
                 request,
+                user=turn.run.user,
+                agent=turn.agent.name,
+                input_tokens=context.tokens,
                 on_piece=lambda piece: self._piece(turn, view, piece),
                 on_restart=lambda: self._begin_anew(turn, view),
                 model=turn.agent.model,

@@ -7,6 +7,7 @@ from holdfast.agents.broadcast import Broadcast
 from holdfast.agents.conversation_views import ConversationView, ConversationViews
 from holdfast.agents.definitions import Agent
 from holdfast.agents.journal import Journal, RunHistory, StepReply
+from holdfast.agents.model_calls import ModelCalls
 from holdfast.agents.prompt import Prompt, PromptInputs, RecalledMemory
 from holdfast.agents.prompt_sections import AgentSkills
 from holdfast.agents.runs import AgentRun, Runs
@@ -35,6 +36,7 @@ class TurnServices:
     notes: Notes
     memory: Memories
     caller: Caller
+    model_calls: ModelCalls
     llm: LlmSettings
     settings: AgentSettings
     tools: Tools

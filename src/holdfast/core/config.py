@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from holdfast.core.errors import BadSetting
 from holdfast.core.issuers import AccessSettings
-from holdfast.core.limits import LimitSettings
+from holdfast.core.limits import LimitSettings, QuotaSettings
 from holdfast.core.setting_sources import GivenValue, SettingKeys, gather, unknown_setting
 from holdfast.core.settings import (
     AgentSettings,
@@ -65,6 +65,7 @@ class Config(SettingsSection):
     database: DatabaseSettings = DatabaseSettings()
     server: ServerSettings = ServerSettings()
     limits: LimitSettings = LimitSettings()
+    quotas: QuotaSettings = QuotaSettings()
     access: AccessSettings = AccessSettings()
     bus: BusSettings = BusSettings()
     memory: MemorySettings = MemorySettings()

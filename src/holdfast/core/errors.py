@@ -11,8 +11,10 @@
     ├── Busy
     ├── TooLarge
     ├── Overloaded
+    │   └── RateLimited
     ├── CommandFailed
     ├── LimitReached
+    │   └── BudgetSpent
     ├── Unavailable
     │   ├── DatabaseAway
     │   ├── ModelFailed
@@ -119,7 +121,7 @@ class TooLarge(HoldfastError):
 
 
 class Overloaded(HoldfastError):
-    """A limit of concurrent work or of a rate is reached; try again after `retry_after` seconds."""
+    """A limit of concurrent work is reached; try again after `retry_after` seconds."""
 
     code = "overloaded"
 
@@ -127,6 +129,12 @@ class Overloaded(HoldfastError):
         next = next or f"Try again in {retry_after:g} seconds."
         super().__init__(what, why=why, next=next, retry_after=retry_after, **details)
         self.retry_after = retry_after
+
+
+class RateLimited(Overloaded):
+    """A limit of the caller is reached: `details` has its name as `limit`. Try again after `retry_after` seconds."""
+
+    code = "rate_limited"
 
 
 class CommandFailed(HoldfastError):
@@ -139,6 +147,12 @@ class LimitReached(HoldfastError):
     """A run of an agent reached its limit of steps, tokens, time or cost."""
 
     code = "limit_reached"
+
+
+class BudgetSpent(LimitReached):
+    """A budget for model calls is spent: `details` has its name as `limit`. A retry fails until it starts again."""
+
+    code = "budget_spent"
 
 
 class Unavailable(HoldfastError):

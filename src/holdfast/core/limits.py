@@ -1,12 +1,17 @@
-"""Limits of a process, and the share of them that a tenant, a user or an address can take."""
+"""Limits of a process, and the share of them that a tenant, a user or an address can take; and quotas of all nodes."""
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from holdfast.core.settings import Count, Number, SettingsSection, Whole
+from holdfast.core.settings import Count, Name, Number, Seconds, SettingsSection, Whole
 
 Share = Annotated[Number, Field(gt=0, le=1)]
+
+
+def _split_rules(value: object) -> object:
+    # A limit may contain commas, by which other lists are separated.
+    return [item for item in map(str.strip, value.split(";")) if item] if isinstance(value, str) else value
 
 
 class LimitSettings(SettingsSection):
@@ -46,3 +51,24 @@ class LimitSettings(SettingsSection):
         description="share that one address can take of the connections, of the anonymous requests and of the "
         "requests that are not authenticated yet; 1: no limit per address",
     )
+
+
+class QuotaSettings(SettingsSection):
+    """Rate limits and budgets for each tenant, shared by all nodes."""
+
+    limits: Annotated[tuple[Name, ...], BeforeValidator(_split_rules)] = Field(
+        default=(),
+        description="limits for each tenant, such as `each user: 60 requests per minute`, separated by semicolons; "
+        "see [quotas.md](quotas.md)",
+    )
+    warn_percent: Whole = Field(
+        default=80,
+        ge=1,
+        le=100,
+        description="share of a budget from which the engine warns, in percent, unless the limit sets its own",
+    )
+    lease: Annotated[Seconds, Field(ge=0.2)] = Field(
+        default=10,
+        description="seconds after which the slots for concurrent calls that a dead process held are free again",
+    )
+    keep_days: Count = Field(default=400, description="days to keep what model calls and budgets used")

@@ -50,7 +50,8 @@ A relative path in `data` is relative to the folder of the file.
 
 ## All settings
 
-[limits.md](limits.md) explains the section `limits`, and [scoring.md](scoring.md) the section `memory.scoring`.
+[limits.md](limits.md) explains the section `limits`, [quotas.md](quotas.md) the section `quotas`, and
+[scoring.md](scoring.md) the section `memory.scoring`.
 
 | key | environment | default | meaning |
 |---|---|---|---|

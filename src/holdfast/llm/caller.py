@@ -82,6 +82,10 @@ class Caller:
             return "reduced", f"the model {self.model_name} has no API key; set {missing}"
         return ("ok", self.model_name) if self._failure is None else ("reduced", str(self._failure))
 
+    def cost(self, usage: TokenUsage, model: str | None = None) -> float:
+        """Return what a call of a model, by default of the default model, costs by the prices of the settings."""
+        return self._prices.cost(model or self.model_name, usage)
+
     async def counter(self, model: str | None = None) -> TokenCounter:
         """Return the token counter of a model. Its vocabulary is loaded in a thread."""
         counter = counter_for(model or self.model_name, self._settings)

@@ -23,6 +23,7 @@ from holdfast.agents.runs import unknown_run
 from holdfast.conversations.conversation import Conversation
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Overloaded, Unavailable
 from holdfast.engine import Engine
+from holdfast.quotas import Quotas
 from holdfast.server.authentication import Authentication, CallerSession
 from holdfast.server.problems import status_of
 from holdfast.server.request_limits import SLOT, RequestSlot
@@ -70,7 +71,8 @@ class Sockets:
         subprotocol = _choose_subprotocol(scope["subprotocols"])
         since = connection.query_params.get("since")
         cursor = parse_cursor(since) if since else None
-        agents = self._engine.tenant(caller.tenant).agents
+        engine = self._engine.tenant(caller.tenant)
+        agents = engine.agents
         agent = connection.path_params["agent"]
         session_id = connection.query_params.get("session_id") or None
         conversation = await agents.session(agent, user=caller.user, session_id=session_id, adopts=caller.adopts)
@@ -80,7 +82,8 @@ class Sockets:
             with slot.socket():
                 await send({"type": "websocket.accept", "subprotocol": subprotocol.name})
                 caller_session = CallerSession(self._authentication, connection, caller)
-                await Socket(agents, agent, conversation, caller_session, subprotocol, receive, send).serve(watch)
+                socket = Socket(agents, engine.quotas, agent, conversation, caller_session, subprotocol, receive, send)
+                await socket.serve(watch)
 
 
 class Socket:
@@ -89,6 +92,7 @@ class Socket:
     def __init__(
         self,
         agents: Agents,
+        quotas: Quotas,
         agent: str,
         conversation: Conversation,
         caller_session: CallerSession,
@@ -97,6 +101,7 @@ class Socket:
         send: Send,
     ) -> None:
         self._agents = agents
+        self._quotas = quotas
         self._agent = agent
         self._conversation = conversation
         self._caller_session = caller_session
@@ -185,10 +190,13 @@ class Socket:
             raise Overloaded(
                 "the message was not accepted", why=f"{MAX_UNANSWERED} of this socket wait for answers", retry_after=1
             )
+        self._agents.check_message(frame.text, frame.busy)
+        caller = self._caller_session.caller
+        await self._quotas.admit_message(user=caller.user, agent=self._agent, key=caller.key)
         sent = await self._agents.send(
             self._agent,
             frame.text,
-            user=self._caller_session.caller.user,
+            user=caller.user,
             session_id=self._conversation.session_id,
             key=frame.key,
             busy=frame.busy,

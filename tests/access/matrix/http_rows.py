@@ -84,6 +84,19 @@ TENANTS = [
     on("revoke_key", of.key, ADMIN, uses_up=True),
 ]
 
+OPERATORS_LIMIT = {"rule": "user {unique}: 1 requests per day", "as_operator": True}
+
+LIMITS = [
+    lists("list_limits", of.limit, ADMIN_LIST),
+    once("set_limit", ADMIN_ONCE, body={"rule": "user {unique}: 1 requests per day"}),
+    once("set_limit", OPERATOR, case="of the operator", body=OPERATORS_LIMIT),
+    on("remove_limit", of.limit, ADMIN, query={"name": "{name}"}, uses_up=True),
+    once("remove_limit", OPERATOR.but("operator: of a limit that is not there", operator="404"),
+         case="of the operator", query={"name": "user zoe: requests per day", "as_operator": True}),
+    once("limit_usage", ADMIN_ONCE),
+    once("model_usage", ADMIN_ONCE),
+]  # fmt: skip
+
 CONVERSATIONS = [
     once("create_conversation", WRITE, body={}),
     on("create_conversation", of.conversation, SESSION_NAME, case="of a session", body={"session_id": "{session}"},
@@ -348,5 +361,5 @@ BUS = [
 ]
 
 HTTP = [
-    *ABOUT, *TENANTS, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *RULES, *NOTES, *RECALL, *MEMORIES, *BUS,
+    *ABOUT, *TENANTS, *LIMITS, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *RULES, *NOTES, *RECALL, *MEMORIES, *BUS,
 ]  # fmt: skip

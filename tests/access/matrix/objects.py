@@ -428,6 +428,14 @@ async def secret(at: Place) -> Fields:
     return {"name": name, "sign": name}
 
 
+@kind(name=lambda: f"user {word()}: requests per day")
+async def limit(at: Place) -> Fields:
+    """A rate limit of a user."""
+    limits = await at.engine.quotas.limits()
+    made = await limits.set(f"user {unique('limited')}: 9 requests per day", by="boss")
+    return {"name": made.name, "rule": made.rule, "sign": made.name}
+
+
 @kind(name=word, group=word)
 async def topic(at: Place) -> Fields:
     """A topic with a record, and a group that has read it."""

@@ -35,7 +35,7 @@ BATCH = 4  # approvals that are made at once
 
 # What background parts write by themselves, whoever calls: leases, presence, counters, indexes, events on their way.
 BACKGROUND_TABLES = {
-    "consumer_member", "relay_lease", "worker_presence", "tool_usage", "memory_indexing", "memory_index",
+    "consumer_member", "relay_lease", "worker_presence", "tool_usage", "model_usage", "memory_indexing", "memory_index",
     "memory_model", "memory_vector", "memory_term", "registry_indexing", "registry_vector", "registry_term",
     "mcp_event",
 }  # fmt: skip

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from holdfast.core.errors import CommandFailed, HoldfastError
+from holdfast.core.errors import CommandFailed, HoldfastError, RateLimited
 from holdfast.core.wires import HTTP_STATUS, JSONRPC_CODE
 from holdfast.execution.outcomes import Outcome
 from holdfast.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
@@ -20,13 +20,18 @@ TITLES = {
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """An error of a call: `message` says what happened, `description` also why and what to do next."""
+    """An error of a call: `message` says what happened, `description` also why and what to do next.
+
+    `limit` and `retry_after`, in seconds, say which limit was reached and when to try again.
+    """
 
     status_code: int
     code: str
     message: str
     description: str
     severity: str = "ERROR"
+    limit: str | msgspec.UnsetType = msgspec.UNSET
+    retry_after: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class RpcFailure(Exception):
@@ -49,7 +54,11 @@ def failure_of(error: HoldfastError, *, request_id: str, code: int | None = None
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return internal_failure(error.code, request_id=request_id)
     public = HoldfastError(error.what, next=error.next) if status > HTTPStatus.INTERNAL_SERVER_ERROR else error
-    return RpcFailure(code or JSONRPC_CODE[error.code], Status(status, error.code, public.what, str(public)))
+    described = Status(status, error.code, public.what, str(public))
+    if isinstance(error, RateLimited):
+        limit = str(error.details["limit"])
+        described = msgspec.structs.replace(described, limit=limit, retry_after=error.retry_after)
+    return RpcFailure(code or JSONRPC_CODE[error.code], described)
 
 
 def failure_of_outcome(outcome: Outcome, *, request_id: str) -> RpcFailure:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.core.errors import Forbidden, TooLarge
+from holdfast.core.errors import Forbidden, RateLimited, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.outcomes import Outcome, weight_of
 from holdfast.gateway.mcp.replies import missing_capability
@@ -15,6 +15,7 @@ from holdfast.gateway.views import CallerView, Listed
 from holdfast.mcp.content import builtin
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 
+ERROR_META = "io.holdfast/error"  # in the `_meta` of a result: why a call was refused
 STRUCTURED = (dict, list, int, float)  # types of results that are sent as structured content, too
 
 
@@ -41,6 +42,9 @@ async def call_tool(request: McpRequest) -> Result:
     except Forbidden as error:  # the caller sees the tool, so that this is a result, too
         _raise_missing_capability(request, error)
         return _failure(str(error))
+    except RateLimited as error:  # the model reads it and can wait; programs read the `_meta`
+        about = {"code": error.code, "limit": error.details["limit"], "retryAfter": error.retry_after}
+        return {**_failure(str(error)), "_meta": {ERROR_META: about}}
     _raise_missing_capability(request, outcome.cause)
     most = request.gateway.engine.config.gateway.max_result_bytes
     return result_of(outcome, modern=request.is_modern, most=most)

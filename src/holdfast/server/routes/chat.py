@@ -116,6 +116,7 @@ async def chat(call: ApiCall, body: ChatRequest) -> ChatReply | Response:
     call.slot.stay(limit + MARGIN)  # before the message is stored: a refused request stores nothing
     call.engine.agents.check_message(body.message, body.busy)
     agent = body.agent_id or await call.engine.agents.choose()
+    await call.engine.quotas.admit_message(user=call.principal.user, agent=agent, key=call.principal.key)
     if wants_stream(call.request):
         parts = _stream_turn(call, body, agent)
         return EventStream(parts, first=await anext(parts))

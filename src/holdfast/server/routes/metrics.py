@@ -51,6 +51,7 @@ async def metrics(call: ApiCall) -> Response:
         families.append(open)
     families += [await _envelope_family(call, tenant), await _unrecorded_family(call, tenant)]
     families.append(await _trials_family(call, tenant))
+    families += await _quota_families(call, tenant)
     registry.register(MetricCollector(families))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
@@ -132,6 +133,27 @@ async def _trials_family(call: ApiCall, tenant: TenantId | None) -> Metric:
     about = "Calls in this process that an access rule on trial would have decided otherwise."
     family = CounterMetricFamily("holdfast_rule_trials", about, labels=("tenant", "rule"))
     return _fill(family, (((names[id], rule), count) for (id, rule), count in sorted(counts.items())))
+
+
+async def _quota_families(call: ApiCall, tenant: TenantId | None) -> Sequence[Metric]:
+    quotas, by_limit = call.engine.shared_quotas, ("tenant", "limit")
+    refusals, warnings = quotas.refusals(tenant), quotas.warnings(tenant)
+    names = await _names(call, {id for id, _ in (*refusals, *warnings)})
+    return [
+        _fill(
+            CounterMetricFamily(name, f"{about} {BOUND}", labels=by_limit),
+            sorted(((names[id], _shown(limit)), count) for (id, limit), count in counts.items())[:MOST],
+        )
+        for name, about, counts in (
+            ("holdfast_limit_refusals", "Calls that a rate limit or a budget refused in this process.", refusals),
+            ("holdfast_budget_warnings", "Budgets of which most was spent, as this process has noticed.", warnings),
+        )
+    ]
+
+
+def _shown(name: str) -> str:
+    """Return a name without lone surrogates, which the format cannot contain."""
+    return name.encode(errors="replace").decode()
 
 
 async def _names(call: ApiCall, tenants: Iterable[TenantId]) -> Mapping[TenantId, str]:

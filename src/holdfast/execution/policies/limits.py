@@ -1,0 +1,42 @@
+"""Limits: admits calls within the rate limits of their user, agent, key, tool and tenant."""
+
+from collections.abc import Awaitable, Callable
+
+from holdfast.core.errors import RateLimited
+from holdfast.core.request_context import current_request
+from holdfast.execution.outcomes import Outcome
+from holdfast.execution.policies.policy import GovernedCall
+from holdfast.quotas import Quotas
+from holdfast.skills.client import InputRequired
+
+
+class LimitPolicy:
+    """Admits or refuses calls from memory. A call that stops to ask its client does not count until it is made again.
+
+    The model of an agent reads the refusal of a call as its result. All other callers get RateLimited.
+    """
+
+    def __init__(self, quotas: Quotas) -> None:
+        self._quotas = quotas
+
+    async def apply(self, call: GovernedCall, proceed: Callable[[GovernedCall], Awaitable[Outcome]]) -> Outcome:
+        """Proceed with a call within the limits."""
+        if call.resumed:
+            return await proceed(call)
+        caller = call.user, call.agent, call.key, call.tool.name
+        try:
+            admission = self._quotas.try_admit(caller) or await self._quotas.admit(caller)
+        except RateLimited as refusal:
+            if current_request().entry == "agent":
+                return Outcome.refusal(f"{call.tool.name} was not called: {refusal}", code=refusal.code)
+            raise
+        try:
+            outcome = await proceed(call)
+        except InputRequired:
+            admission.undo()
+            raise
+        except BaseException:
+            admission.end()
+            raise
+        admission.end()
+        return outcome
