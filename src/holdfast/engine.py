@@ -17,6 +17,8 @@ from holdfast.access.identities import Identities
 from holdfast.agents.composition import SharedAgents, open_agents
 from holdfast.agents.serving import Serving
 from holdfast.app import App
+from holdfast.audit.composition import SharedAudit, open_audit
+from holdfast.audit.retention import tend_audit
 from holdfast.bus.composition import SharedBus, open_bus
 from holdfast.bus.gauges import Gauges
 from holdfast.bus.retention import tend
@@ -28,8 +30,10 @@ from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
 from holdfast.execution.issuer_connections import open_fetch
+from holdfast.execution.policies.audit import AuditPolicy
 from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.served_tools import ServedTools
+from holdfast.execution.webhooks import open_webhooks
 from holdfast.llm import Caller
 from holdfast.memory.composition import SharedMemory, open_memory
 from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
@@ -65,6 +69,7 @@ class Shared:
     place: DatabaseLocation
     postgres: Postgres
     access: SharedAccess
+    audit: SharedAudit
     bus: SharedBus
     embeddings: Embeddings
     memory: SharedMemory
@@ -96,6 +101,7 @@ class Engine:
 
         self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
         self.identities = Identities(self.database)
+        self.audit = shared.audit.of(self.database)
 
         bus = shared.bus.of(self.database)
         self.log = bus.log
@@ -139,7 +145,8 @@ class Engine:
         self.source_checks = skills.checks
 
         # The policies of every tool call, in the order in which a call passes them.
-        self.call_policies: tuple[Policy[GovernedCall], ...] = ()
+        self.audit_policy = AuditPolicy(self.audit, shared.config.audit)
+        self.call_policies: tuple[Policy[GovernedCall], ...] = (self.audit_policy,)
         self._execution = shared.execution.of(
             self.database,
             tools=skills.tools,
@@ -279,6 +286,8 @@ async def open_engine(
         await check_login(config, place, postgres)
         fetch = await enter(open_fetch(config))
         access = await enter(open_access(config=config, postgres=postgres, fetch=fetch))
+        post = await enter(open_webhooks(config.execution.allow_private, config.audit.publish_url))
+        audit = await enter(open_audit(settings=config.audit, postgres=postgres, post=post))
         bus = await enter(
             open_bus(
                 settings=config.bus,
@@ -300,6 +309,7 @@ async def open_engine(
             place=place,
             postgres=postgres,
             access=access,
+            audit=audit,
             bus=bus,
             embeddings=embeddings,
             memory=memory,
@@ -332,6 +342,7 @@ async def prepare(config: Config, place: DatabaseLocation, progress: Progress | 
         done = await migrate(owner)
         if done.migrations:
             await tend(owner, config.bus)
+            await tend_audit(owner, config.audit)
             if progress is not None:
                 progress(f"applied {len(done.migrations)} migrations")
         if config.database.url is not None and config.database.owner_url is not None:

@@ -35,6 +35,7 @@ COMMANDS = {
     "db": "Connect to, migrate, back up and restore the database.",
     "tenants": "Create and list tenants.",
     "keys": "Create, list and revoke API keys.",
+    "audit": "Show, verify and export who called and changed what.",
     "agents": "List and show agents.",
     "sources": "Import tools from OpenAPI, GraphQL and JSON-RPC services.",
     "secrets": "Store credentials for the back ends of tools.",

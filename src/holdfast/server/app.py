@@ -28,6 +28,7 @@ from holdfast.server.request_limits import SLOT, RequestLimits, RequestSlot
 from holdfast.server.routes import (
     agents,
     approvals,
+    audit,
     browser,
     chat,
     commands,
@@ -65,6 +66,7 @@ OPERATIONS: tuple[ApiOperation, ...] = (
     *health.operations,
     *tenants.operations,
     *keys.operations,
+    *audit.operations,
     *conversations.operations,
     *nodes.operations,
     *state.operations,
