@@ -4,7 +4,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -250,13 +250,12 @@ class Audit:
 
     async def _ends(self) -> tuple[ChainEnd, ChainEnd, float]:
         """Return the end of the chain, its checkpoint, and for how long its oldest open entry has waited."""
-        row = cast(Row, await self._database.one(sql("chain")))
-        waits = row["waits"] or 0.0
-        if row["seq"] is None:
-            nothing = ChainEnd(0, origin(row["tenant_id"]))
-            return nothing, nothing, waits
+        row = await self._database.one(sql("chain"))
+        if row is None:
+            nothing = ChainEnd(0, origin(await self._database.tenant()))
+            return nothing, nothing, 0.0
         checkpoint = ChainEnd(row["checkpoint_seq"], bytes(row["checkpoint_hash"]))
-        return ChainEnd(row["seq"], bytes(row["hash"])), checkpoint, waits
+        return ChainEnd(row["seq"], bytes(row["hash"])), checkpoint, row["waits"] or 0.0
 
     async def _links(self, after: int, limit: int) -> Sequence[AuditLink]:
         return [

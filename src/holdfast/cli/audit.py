@@ -191,7 +191,7 @@ async def _verify_chain(api: Api, heads: Path | None, progress: Any) -> dict[str
 def _verify_file(file: Path, heads: Path | None, progress: Any) -> dict[str, Any]:
     import msgspec
 
-    from holdfast.audit.exported import verify_lines
+    from holdfast.audit.export_file import verify_lines
 
     try:
         with file.open("rb") as lines:

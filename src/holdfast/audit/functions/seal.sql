@@ -8,6 +8,7 @@ declare
   number bigint;
   head bytea;
   moment timestamptz;
+  added bigint;
   each record;
   ids uuid[] := '{}';
   before bytea[] := '{}';
@@ -36,17 +37,23 @@ begin
     return 0;
   end if;
   number := number - cardinality(ids);
-  insert into public.audit (tenant_id, seq, sealed_at, id, at, entry, previous, hash)
+  with sealed as (
+    insert into public.audit (tenant_id, seq, sealed_at, id, at, entry, previous, hash)
     select tenant, number + s.place, moment, o.id, o.at, o.entry, s.previous, s.hash
     from unnest(ids, before, hashes) with ordinality as s (id, previous, hash, place)
-    join public.audit_open o on o.tenant_id = tenant and o.id = s.id;
-  insert into public.audit_person (tenant_id, seq, sealed_at, salt, person)
+    join public.audit_open o on o.tenant_id = tenant and o.id = s.id
+    returning seq
+  ), persons as (
+    insert into public.audit_person (tenant_id, seq, sealed_at, salt, person)
     select tenant, number + s.place, moment, o.salt, o.person
     from unnest(ids) with ordinality as s (id, place) join public.audit_open o on o.tenant_id = tenant and o.id = s.id
-    where o.person is not null;
+    where o.person is not null
+    returning seq
+  )
+  select count(*) into added from sealed;
   delete from public.audit_open o where o.tenant_id = tenant and o.id = any(ids);
   update public.audit_chain c set seq = number + cardinality(ids), hash = head, sealed_at = moment where c.tenant_id = tenant;
-  return cardinality(ids);
+  return added;
 end $$;
 revoke execute on function holdfast.seal_audit from public;
 grant execute on function holdfast.seal_audit to holdfast_app;
