@@ -26,7 +26,7 @@ from holdfast.audit.writer import AuditWriter
 from holdfast.core.cursors import Page
 from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
 from holdfast.core.request_context import Entry, current_request
-from holdfast.core.text import loads
+from holdfast.core.text import loads, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 
@@ -135,11 +135,11 @@ class Audit:
         """List entries that fit, newest first. `before` is the number of the last entry of the previous page."""
         _check_limit(limit)
         await seal_all(self._database)
-        args: list[object] = [before or BEYOND, limit + 1, action, outcome, since]
+        args: tuple[object, ...] = (before or BEYOND, limit + 1, _stored(action), outcome, since)
         if user is not None:
-            rows = await self._database.all(sql("entries_of_user"), *args, target, user[:MAX_NAME])
+            rows = await self._database.all(sql("entries_of_user"), *args, _stored(target), _stored(user[:MAX_NAME]))
         elif target is not None:
-            rows = await self._database.all(sql("entries_of_target"), *args, target)
+            rows = await self._database.all(sql("entries_of_target"), *args, _stored(target))
         else:
             rows = await self._database.all(sql("entries"), *args)
         entries = [_entry(row) for row in rows[:limit]]
@@ -166,8 +166,9 @@ class Audit:
         end, _, _ = await self._ends()
         if after is None:
             return [], end.seq
-        who = None if user is None else user[:MAX_NAME]
-        rows = await self._database.all(sql("entries_since"), after, limit, action, outcome, since, target, who)
+        who = None if user is None else _stored(user[:MAX_NAME])
+        args = (after, limit, _stored(action), outcome, since, _stored(target), who)
+        rows = await self._database.all(sql("entries_since"), *args)
         entries = [_entry(row) for row in rows]
         return entries, entries[-1].seq if len(entries) == limit else max(after, end.seq)
 
@@ -237,7 +238,7 @@ class Audit:
         await seal_all(self._database)
         salt = os.urandom(SALT_BYTES)
         async with self._database.transaction() as tx:
-            count: int = await tx.value(sql("erase"), user[:MAX_NAME])
+            count: int = await tx.value(sql("erase"), store(user[:MAX_NAME]))
             entry = AuditEntry(
                 action=ERASURE,
                 target=sha256(salt + user.encode(errors="surrogatepass")).hexdigest(),
@@ -304,6 +305,10 @@ def _entry(row: Row) -> RecordedEntry:
         trace_id=entry.trace_id,
         erased=bool(entry.person) and row["person"] is None,
     )
+
+
+def _stored(text: str | None) -> str | None:
+    return None if text is None else store(text)
 
 
 def _check_limit(limit: int) -> None:

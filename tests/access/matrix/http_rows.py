@@ -84,6 +84,14 @@ TENANTS = [
     on("revoke_key", of.key, ADMIN, uses_up=True),
 ]
 
+AUDIT = [
+    once("list_audit", ADMIN_ONCE),
+    once("follow_audit", ADMIN_ONCE),
+    once("verify_audit", ADMIN_ONCE, body={}),
+    once("export_audit", ADMIN_ONCE),
+    once("erase_audit", ADMIN_ONCE, body={"user": "{unique}"}),
+]
+
 CONVERSATIONS = [
     once("create_conversation", WRITE, body={}),
     on("create_conversation", of.conversation, SESSION_NAME, case="of a session", body={"session_id": "{session}"},
@@ -334,5 +342,5 @@ BUS = [
 ]
 
 HTTP = [
-    *ABOUT, *TENANTS, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *NOTES, *RECALL, *MEMORIES, *BUS,
+    *ABOUT, *TENANTS, *AUDIT, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *NOTES, *RECALL, *MEMORIES, *BUS,
 ]  # fmt: skip
