@@ -96,7 +96,7 @@ async def test_an_entry_that_is_not_sealed_is_never_dropped(started: Engine, clo
     report = await tended(started)
     found = await started.audit.verify()
 
-    assert (report.dropped, found.fault) == (2, None)
+    assert (report.dropped, found.fault) == (4, None)  # March to June, of which two were ahead
     assert [each.target for each in await started.audit.list(action="tool.call")] == ["waits since April"]
 
 
