@@ -1,7 +1,7 @@
 """The chain of an audit: whatever is changed, removed or inserted afterwards is found, with its place."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import pytest
 
@@ -204,7 +204,8 @@ async def test_an_exported_file_verifies_without_the_database(recorded: Engine) 
     assert (found.fault, found.complete, found.progress.verified) == (None, True, COUNT)
 
 
-FILES = {
+# The lines of a file after the change, and the place of the fault. Line 0 is the header, and line n the entry n.
+FILES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int]] = {
     "a changed line": (lambda lines: [*lines[:7], lines[7].replace(b"tool-6", b"tool-x"), *lines[8:]], 7),
     "a removed line": (lambda lines: [*lines[:7], *lines[8:]], 7),
     "a repeated line": (lambda lines: [*lines[:8], *lines[7:]], 7),
@@ -217,7 +218,7 @@ FILES = {
 @pytest.mark.parametrize("change", FILES)
 async def test_a_changed_file_is_found_with_its_place(recorded: Engine, change: str) -> None:
     changed, place = FILES[change]
-    lines: Sequence[bytes] = changed(await exported(recorded))
+    lines = changed(await exported(recorded))
 
     found = verify_lines(lines)
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class Hook:
         return web.Response(status=self.status, headers={"Location": "http://169.254.169.254/"})
 
     @asynccontextmanager
-    async def served(self) -> AsyncIterator[str]:
+    async def served(self) -> AsyncGenerator[str]:
         """Its address."""
         app = web.Application()
         app.router.add_post("/", self.answer)

@@ -102,15 +102,15 @@ async def verify(
                 found = await _verify_chain(api, heads, progress)
         else:
             found = await asyncio.to_thread(_verify_file, file, heads, progress)
-    invocation.output.record(found)
     fault = found.get("fault")
     if fault is not None:
         raise HoldfastError(
             f"the audit is not as it was recorded: {fault['kind']} at the entry {fault['seq']}",
             why=fault["what"],
             next="Compare it with an exported file or a backup.",
-            **fault,
+            fault=fault,
         )
+    invocation.output.record(found)
     done = found["progress"]
     erased = f" The personal data of {done['erased']} was erased." if done["erased"] else ""
     begins = f" It begins after the entry {done['checkpoint'].partition(':')[0]}." if done["checkpoint"] else ""
