@@ -5,8 +5,8 @@ import os
 import random
 import re
 import signal
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from holdfast.core.config import load_config
+from holdfast.core.errors import HoldfastError
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.database import open_owner
 from holdfast.postgres.options import Options
@@ -51,25 +52,31 @@ def start_node(processes: Processes, database_url: str, tmp_path: Path) -> Start
             "HOLDFAST_MEMORY__EMBEDDING__FETCH": "false",
             "PYTHONPATH": str(PROGRAMS),
         }
-        process = processes.holdfast("up", "gate:app", "--port", "0", "--json", environment=environment)
-        process.wait_for('"url"')
-        found = re.search(r'"url":\s*"http://127\.0\.0\.1:(\d+)"', process.stdout)
-        assert found
-        return process, int(found[1])
+        return started(processes, environment)
 
     return start
 
 
-class Nodes:
-    """Two servers on one database. One is killed at a time, and started again."""
+def started(processes: Processes, environment: Mapping[str, str]) -> tuple[Process, int]:
+    """A server that answers, and its port."""
+    process = processes.holdfast("up", "gate:app", "--port", "0", "--json", environment=environment)
+    process.wait_for('"url"')
+    found = re.search(r'"url":\s*"http://127\.0\.0\.1:(\d+)"', process.stdout)
+    assert found
+    return process, int(found[1])
 
-    def __init__(self, start: StartNode) -> None:
+
+class Nodes:
+    """Servers on one database. One is killed at a time, and started again."""
+
+    def __init__(self, start: StartNode, count: int = 2) -> None:
         self._start = start
+        self._count = count
         self._running: list[tuple[Process, int]] = []
 
     async def begin(self) -> None:
-        """Start both."""
-        self._running = [await asyncio.to_thread(self._start, number) for number in range(2)]
+        """Start them."""
+        self._running = [await asyncio.to_thread(self._start, number) for number in range(self._count)]
 
     @property
     def port(self) -> int:
@@ -120,11 +127,26 @@ class Calls:
                 self.failed += 1
 
 
+def postmaster_of(data: Path) -> int:
+    """The process of a data folder's PostgreSQL."""
+    return int((data / "postgres" / "postmaster.pid").read_text().split()[0])
+
+
 async def kill_backend(database_url: str) -> None:
-    """Kill a process of PostgreSQL that serves one of the nodes."""
+    """Kill a process of PostgreSQL that serves one of the nodes, and wait until PostgreSQL has recovered."""
     async with open_owner(database_url, Options()) as owner:
         pids = [row["pid"] for row in await owner.all(BACKENDS)]
-    os.kill(random.choice(pids), signal.SIGKILL)
+        os.kill(random.choice(pids), signal.SIGKILL)
+        with suppress(HoldfastError):
+            while True:  # until this connection is closed, the server has not noticed
+                await owner.now()
+    while True:
+        try:
+            async with open_owner(database_url, Options()) as owner:
+                await owner.now()
+            return
+        except HoldfastError:  # it is recovering
+            await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
@@ -133,6 +155,16 @@ async def opened(database_url: str, folder: Path) -> AsyncGenerator[Engine]:
     flags = {"database.url": database_url, "data": folder, "memory.embedding.fetch": False}
     async with open_engine(config=load_config(flags, environ={}, cwd=folder)) as engine:
         yield engine
+
+
+async def compare(engine: Engine, calling: Calls) -> None:
+    """Every answered call has its entry, and the chain verifies."""
+    found = await engine.audit.verify()
+    async with engine.postgres.owner() as owner:
+        rows = await owner.all("select entry ->> 'request_id' as id from audit where outcome = 'done'")
+    assert calling.answered - {row["id"] for row in rows} == set()
+    assert found.fault is None
+    assert found.progress.verified >= len(calling.answered)
 
 
 async def survives(start_node: StartNode, database_url: str, folder: Path, *, calls: int, kills: int) -> None:
@@ -155,20 +187,45 @@ async def survives(start_node: StartNode, database_url: str, folder: Path, *, ca
         group.create_task(kill())
 
     async with opened(database_url, folder) as engine:
-        found = await engine.audit.verify()
-        async with engine.postgres.owner() as owner:
-            rows = await owner.all("select entry ->> 'request_id' as id from audit where outcome = 'done'")
-    recorded = {row["id"] for row in rows}
+        await compare(engine, calling)
     assert calling.failed > 0, "nothing was killed in the middle of anything"
-    assert calling.answered - recorded == set()
-    assert found.fault is None
-    assert found.progress.verified >= calls
 
 
 async def test_every_answered_call_has_its_entry_whatever_is_killed(
     start_node: StartNode, database_url: str, tmp_path: Path
 ) -> None:
     await survives(start_node, database_url, tmp_path, calls=2000, kills=4)
+
+
+async def test_every_answered_call_has_its_entry_though_postgresql_itself_is_killed(
+    processes: Processes, used: Path, tmp_path: Path
+) -> None:
+    environment = {
+        "HOLDFAST_DATA": str(used),
+        "HOLDFAST_MEMORY__EMBEDDING__FETCH": "false",
+        "PYTHONPATH": str(PROGRAMS),
+    }
+
+    def start(_: int) -> tuple[Process, int]:
+        return started(processes, environment)
+
+    nodes = Nodes(start, 1)
+    await nodes.begin()
+    postmaster = postmaster_of(used)
+    calling = Calls(nodes, 1000)
+
+    async def kill() -> None:
+        while not calling.has(0.5):  # noqa: ASYNC110 - answers alone tell
+            await asyncio.sleep(0.01)
+        os.kill(postmaster, signal.SIGKILL)
+
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+        group.create_task(calling.run())
+        group.create_task(kill())
+
+    async with open_engine(config=load_config({"data": used}, environ={}, cwd=tmp_path)) as engine:
+        await compare(engine, calling)
+        assert postmaster_of(used) != postmaster, "it was killed, and the engine started it again"
 
 
 @pytest.mark.soak(minutes=15)
