@@ -198,7 +198,7 @@ async def test_every_answered_call_has_its_entry_whatever_is_killed(
 
 
 async def test_every_answered_call_has_its_entry_though_postgresql_itself_is_killed(
-    processes: Processes, used: Path, tmp_path: Path
+    used: Path, processes: Processes, tmp_path: Path
 ) -> None:
     environment = {
         "HOLDFAST_DATA": str(used),
