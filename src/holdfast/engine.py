@@ -17,6 +17,8 @@ from holdfast.access.identities import Identities
 from holdfast.agents.composition import SharedAgents, open_agents
 from holdfast.agents.serving import Serving
 from holdfast.app import App
+from holdfast.audit.composition import SharedAudit, open_audit
+from holdfast.audit.retention import tend_audit
 from holdfast.bus.composition import SharedBus, open_bus
 from holdfast.bus.gauges import Gauges
 from holdfast.bus.retention import tend
@@ -29,9 +31,11 @@ from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
 from holdfast.execution.issuer_connections import open_fetch
 from holdfast.execution.policies.access import AccessPolicy
+from holdfast.execution.policies.audit import AuditPolicy
 from holdfast.execution.policies.limits import LimitPolicy
 from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.served_tools import ServedTools
+from holdfast.execution.webhooks import open_webhooks
 from holdfast.llm import Caller
 from holdfast.memory.composition import SharedMemory, open_memory
 from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
@@ -70,6 +74,7 @@ class Shared:
     postgres: Postgres
     access: SharedAccess
     quotas: SharedQuotas
+    audit: SharedAudit
     bus: SharedBus
     embeddings: Embeddings
     memory: SharedMemory
@@ -103,6 +108,7 @@ class Engine:
         self.identities = Identities(self.database)
         self.quotas = shared.quotas.of(self.database)
         self.shared_quotas = shared.quotas
+        self.audit = shared.audit.of(self.database)
 
         bus = shared.bus.of(self.database)
         self.log = bus.log
@@ -149,7 +155,8 @@ class Engine:
         self.rule_trials = shared.skills.trials
 
         # The policies of every tool call, in the order in which a call passes them.
-        self.call_policies: tuple[Policy[GovernedCall], ...] = (LimitPolicy(self.quotas),)
+        self.audit_policy = AuditPolicy(self.audit, shared.config.audit)
+        self.call_policies: tuple[Policy[GovernedCall], ...] = (self.audit_policy, LimitPolicy(self.quotas))
         # Those that decide by the arguments come later: when these are checked, with defaults and fixed arguments.
         self.access_policy = AccessPolicy(self.rules)
         self._execution = shared.execution.of(
@@ -296,6 +303,8 @@ async def open_engine(
         quotas = await enter(
             open_quotas(settings=config.quotas, postgres=postgres, longest_call=config.llm.timeout + CALL_MARGIN)
         )
+        post = await enter(open_webhooks(config.execution.allow_private, config.audit.publish_url))
+        audit = await enter(open_audit(settings=config.audit, postgres=postgres, post=post))
         bus = await enter(
             open_bus(
                 settings=config.bus,
@@ -318,6 +327,7 @@ async def open_engine(
             postgres=postgres,
             access=access,
             quotas=quotas,
+            audit=audit,
             bus=bus,
             embeddings=embeddings,
             memory=memory,
@@ -350,6 +360,7 @@ async def prepare(config: Config, place: DatabaseLocation, progress: Progress | 
         done = await migrate(owner)
         if done.migrations:
             await tend(owner, config.bus)
+            await tend_audit(owner, config.audit)
             if progress is not None:
                 progress(f"applied {len(done.migrations)} migrations")
         if config.database.url is not None and config.database.owner_url is not None:

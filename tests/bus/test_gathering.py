@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.bus.batching import Batcher
+from holdfast.core.batching import Batcher
 
 pytestmark = pytest.mark.req("BUS-02")
 

@@ -100,6 +100,7 @@ def test_every_setting_can_be_given_by_its_environment_variable(load: Load) -> N
         "llm.model": "openai:gpt-5",
         "llm.fallbacks": "ollama:qwen3,offline",
         "llm.base_url": "http://h:8000/v1",
+        "audit.publish_url": "https://h/heads",
         "llm.context_tokens": "8000",
         "llm.temperature": "0.5",
         "llm.prices": "openai:gpt-5=1.25/10",

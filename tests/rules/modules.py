@@ -19,7 +19,7 @@ MAX_SAME_LINES = 12
 KNOWN = {
     "one class name, two meanings": "",
     "a module named by a participle or gerund": """
-        src/holdfast/agents/serving.py src/holdfast/bus/batching.py src/holdfast/execution/trimming.py
+        src/holdfast/agents/serving.py src/holdfast/core/batching.py src/holdfast/execution/trimming.py
         src/holdfast/llm/scripted.py src/holdfast/llm/tool_matching.py src/holdfast/postgres/embedded.py
         src/holdfast/server/serving.py src/holdfast/skills/sources/openapi/pruning.py
     """,

@@ -9,7 +9,7 @@ from uuid import UUID
 from holdfast.access.tenants import Tenants
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database, Postgres, Statements
-from tests.rules import gateway_plans, quota_plans, tool_plans
+from tests.rules import audit_plans, gateway_plans, quota_plans, tool_plans
 from tests.rules.plan import ID, LAST, MINUTE, NOON, NOTHING, Cold, Plan
 from tests.rules.syntax import statements, tables_read
 from tests.rules.tree import ROOT
@@ -214,8 +214,16 @@ OF_THE_OWNER: dict[str, Plan | Cold] = {
 # Which role runs a statement: a tenant's, unless it is listed for another.
 TENANT, SYSTEM, OWNER = "holdfast_app", "holdfast_system", "the owner"
 RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {
-    TENANT: OF_A_TENANT | tool_plans.OF_A_TENANT | gateway_plans.OF_A_TENANT | quota_plans.OF_A_TENANT,
-    SYSTEM: OF_THE_SYSTEM | tool_plans.OF_THE_SYSTEM | gateway_plans.OF_THE_SYSTEM | quota_plans.OF_THE_SYSTEM,
+    TENANT: OF_A_TENANT
+    | tool_plans.OF_A_TENANT
+    | gateway_plans.OF_A_TENANT
+    | quota_plans.OF_A_TENANT
+    | audit_plans.OF_A_TENANT,
+    SYSTEM: OF_THE_SYSTEM
+    | tool_plans.OF_THE_SYSTEM
+    | gateway_plans.OF_THE_SYSTEM
+    | quota_plans.OF_THE_SYSTEM
+    | audit_plans.OF_THE_SYSTEM,
     OWNER: OF_THE_OWNER,
 }
 # Statements of other roles than a tenant's that look nothing up: they have no plan to keep.
@@ -229,6 +237,7 @@ WITHOUT_LOOKUP = {
         "skills/sql/notify_updated.sql",
     ),
     OWNER: (
+        *audit_plans.WITHOUT_LOOKUP_OF_THE_OWNER,
         "bus/sql/tend_log.sql",
         "memory/sql/lock_index_maintenance.sql",
         "memory/sql/list_index.sql",
@@ -353,7 +362,7 @@ do $$ declare name regclass; begin
 end $$;
 """
 # No foreign key is checked: that would take a third of the time.
-MORE_ROWS = f"{tool_plans.ROWS}{gateway_plans.ROWS}{quota_plans.ROWS}"
+MORE_ROWS = f"{tool_plans.ROWS}{gateway_plans.ROWS}{quota_plans.ROWS}{audit_plans.ROWS}"
 ENOUGH = f"set session_replication_role = replica;{ROWS}{MORE_ROWS}{UNCHANGED}analyze;"
 
 

@@ -30,6 +30,8 @@ SYSTEM_TABLES = {
     "public.api_key": "makes and recognises keys",
     "public.topic": "relays to Kafka; counts topics for metrics",
     "public.topic_partition": "relays to Kafka what its counters say is new; counts records for metrics",
+    "public.audit_open": "finds the tenants who have entries of the audit to seal",
+    "public.audit_chain": "publishes the ends of all chains of the audit",
     "public.record": "relays to Kafka; tells for metrics how old the oldest is that nobody has read",
     "public.consumer_offset": "moves the relay's positions; tells for metrics how far groups are behind",
     "public.dead_letter": "counts them for metrics",

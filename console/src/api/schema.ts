@@ -131,6 +131,16 @@ export type Assignment = {
   readonly updated_by: string;
 };
 
+export type AuditNews = {
+  readonly entries: ReadonlyArray<RecordedEntry>;
+  readonly after: number;
+};
+
+export type AuditPage = {
+  readonly entries: ReadonlyArray<RecordedEntry>;
+  readonly cursor: number | null;
+};
+
 export type AuthScheme = {
   readonly name: string;
   readonly kind: "basic" | "bearer" | "cookie" | "header" | "query";
@@ -407,6 +417,14 @@ export type EnginePart = {
   readonly detail?: string;
 };
 
+export type ErasedEntries = {
+  readonly erased: number;
+};
+
+export type ErasureRequest = {
+  readonly user: string;
+};
+
 export type Event = {
   readonly kind: "action" | "answer" | "approval" | "decision" | "delete" | "done" | "error" | "message" | "observation" | "thinking" | "thought" | "token";
   readonly cursor: string;
@@ -532,6 +550,11 @@ export type GroupReset = {
   readonly offset?: number | null;
   readonly at?: string | null;
   readonly end?: boolean;
+};
+
+export type HeadGiven = {
+  readonly seq: number;
+  readonly hash: string;
 };
 
 export type Health = {
@@ -1085,6 +1108,34 @@ export type Readiness = {
 export type RecordPage = {
   readonly records: ReadonlyArray<PublishedRecord>;
   readonly next: Record<string, number>;
+};
+
+export type RecordedEntry = {
+  readonly seq: number;
+  readonly id: string;
+  readonly at: string;
+  readonly action: string;
+  readonly target: string;
+  readonly outcome: "cancelled" | "done" | "failed" | "refused" | "unknown" | "waiting";
+  readonly user?: string | null;
+  readonly actor?: string | null;
+  readonly agent?: string | null;
+  readonly key?: string | null;
+  readonly via?: "agent" | "engine" | "http" | "mcp" | "rpc" | "stdio" | "websocket";
+  readonly address?: string;
+  readonly arguments?: unknown;
+  readonly arguments_hash?: string;
+  readonly details?: Record<string, unknown>;
+  readonly code?: string;
+  readonly rule?: string;
+  readonly notes?: ReadonlyArray<string>;
+  readonly count?: number | null;
+  readonly duration_ms?: number | null;
+  readonly bytes_in?: number | null;
+  readonly bytes_out?: number | null;
+  readonly request_id?: string;
+  readonly trace_id?: string;
+  readonly erased?: boolean;
 };
 
 export type Redrive = {
@@ -1778,6 +1829,19 @@ export type Verdict = {
   readonly comment?: string;
 };
 
+export type Verification = {
+  readonly progress: ChainProgress;
+  readonly end: number;
+  readonly complete: boolean;
+  readonly fault: Fault | null;
+};
+
+export type VerifyRequest = {
+  readonly progress?: ProgressGiven | null;
+  readonly heads?: ReadonlyArray<HeadGiven>;
+  readonly limit?: number;
+};
+
 export type WhyNot = {
   readonly reason: "below the cut" | "buried" | "deleted" | "expired" | "faded" | "filtered" | "no embedding yet" | "not yet valid" | "returned" | "scope" | "superseded" | "unknown";
   readonly detail: string;
@@ -1796,6 +1860,11 @@ export interface Operations {
   "GET /api/approvals": { path: {}; query: { user?: string | null; limit?: number }; body: undefined; answer: ApprovalList };
   "GET /api/approvals/{id}": { path: { id: string }; query: {}; body: undefined; answer: Approval };
   "POST /api/approvals/{id}": { path: { id: string }; query: {}; body: Verdict; answer: Approval };
+  "GET /api/audit": { path: {}; query: { user?: string | null; action?: string | null; outcome?: "cancelled" | "done" | "failed" | "refused" | "unknown" | "waiting" | null; target?: string | null; since?: string | null; limit?: number; before?: number | null }; body: undefined; answer: AuditPage };
+  "POST /api/audit/erase": { path: {}; query: {}; body: ErasureRequest; answer: ErasedEntries };
+  "GET /api/audit/export": { path: {}; query: {}; body: undefined; answer: undefined };
+  "GET /api/audit/news": { path: {}; query: { after?: number | null; user?: string | null; action?: string | null; outcome?: "cancelled" | "done" | "failed" | "refused" | "unknown" | "waiting" | null; target?: string | null; since?: string | null; limit?: number }; body: undefined; answer: AuditNews };
+  "POST /api/audit/verify": { path: {}; query: {}; body: VerifyRequest; answer: Verification };
   "POST /api/chat": { path: {}; query: {}; body: ChatRequest; answer: ChatReply };
   "GET /api/commands": { path: {}; query: { state?: "cancelled" | "dead" | "done" | "failed" | "queued" | "running" | null; skill?: string | null; limit?: number; before?: string | null }; body: undefined; answer: CommandPage };
   "POST /api/commands": { path: {}; query: {}; body: NewCommand; answer: CommandState };

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from holdfast.bus.batching import Batcher
 from holdfast.bus.command_events import LARGEST, SkillInvocationEvent, check_name, invocation_headers, is_whole
 from holdfast.bus.log import Log
 from holdfast.bus.notifications import Notifications, channel
 from holdfast.bus.records import RecordDraft, draft, hash_of
 from holdfast.bus.topics import COMMANDS, EVENTS, topic_name
+from holdfast.core.batching import Batcher
 from holdfast.core.errors import AlreadyExists, InvalidInput
 from holdfast.core.ids import TenantId
 from holdfast.core.settings import BusSettings

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, cast
 from uuid import UUID
 
-from holdfast.bus.batching import Batcher
 from holdfast.bus.command_events import CANCELLED, Error
 from holdfast.bus.log import Log
 from holdfast.bus.notifications import Notifications, channel
 from holdfast.bus.topics import EVENTS
+from holdfast.core.batching import Batcher
 from holdfast.core.errors import TooLarge
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.core.settings import BusSettings

@@ -9,7 +9,6 @@ from typing import Protocol, Self, cast
 from uuid import UUID
 
 from holdfast.bus.assignment import TopicPartition
-from holdfast.bus.batching import Batcher
 from holdfast.bus.feed_options import FeedOptions, Listen, Start
 from holdfast.bus.notifications import Notifications
 from holdfast.bus.partition_hints import Hint
@@ -18,6 +17,7 @@ from holdfast.bus.postgres_feed import GrouplessFeed, PostgresFeed, fetch, topic
 from holdfast.bus.records import Record, RecordDraft, draft, hash_of, record_of
 from holdfast.bus.subscription import Feed, RetryLimits, Subscription
 from holdfast.bus.topics import Lag, Topic, Topics, group_name, topic_name, unknown_topic
+from holdfast.core.batching import Batcher
 from holdfast.core.errors import Busy, InvalidInput, NotFound
 from holdfast.core.settings import BusSettings
 from holdfast.core.text import loads

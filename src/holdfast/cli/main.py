@@ -36,6 +36,7 @@ COMMANDS = {
     "tenants": "Create and list tenants.",
     "keys": "Create, list and revoke API keys.",
     "limits": "Set rate limits and budgets, and show what was used.",
+    "audit": "Show, verify and export who called and changed what.",
     "agents": "List and show agents.",
     "sources": "Import tools from OpenAPI, GraphQL and JSON-RPC services.",
     "secrets": "Store credentials for the back ends of tools.",

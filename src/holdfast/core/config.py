@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from holdfast.core.audit_settings import AuditSettings
 from holdfast.core.errors import BadSetting
 from holdfast.core.issuers import AccessSettings
 from holdfast.core.limits import LimitSettings, QuotaSettings
@@ -74,6 +75,7 @@ class Config(SettingsSection):
     execution: ExecutionSettings = ExecutionSettings()
     sources: ReloadSettings = ReloadSettings()
     gateway: GatewaySettings = GatewaySettings()
+    audit: AuditSettings = AuditSettings()
 
     @property
     def resource(self) -> str | None:

@@ -131,6 +131,7 @@ StrongSecret = Annotated[SecretStr | None, AfterValidator(_check_strength)]
 Address = Annotated[SecretStr | None, AfterValidator(_check_database_url)]
 ModelName = Annotated[Name, AfterValidator(_check_model)]
 Price = Annotated[Name, AfterValidator(_check_price)]
+HttpAddress = Annotated[str | None, AfterValidator(_check_endpoint)]
 
 
 class SettingsSection(BaseModel):
@@ -495,7 +496,7 @@ class LlmSettings(SettingsSection):
         description="models that stored agents may name besides `llm.model` and `llm.fallbacks`, such as "
         "`ollama:*`; if empty, every model except scripted ones",
     )
-    base_url: Annotated[str | None, AfterValidator(_check_endpoint)] = Field(
+    base_url: HttpAddress = Field(
         default=None,
         description="base URL of the provider of `llm.model`, such as `http://host:8000/v1`; the engine sends "
         "`llm.api_key` to it and no other key",

@@ -7,7 +7,7 @@ of any other tool, or by a worker                before the call, with a lease; 
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.bus.batching import Batcher
+from holdfast.core.batching import Batcher
 from holdfast.core.text import dumps
 from holdfast.execution.call_records import CallRecord, CallRecords
 from holdfast.execution.executor import MARGIN, Executor
@@ -113,7 +113,8 @@ class CallRecorder:
             self._records.add(self._database, _ended(call, None, leased_until))
             raise
         if work.cancelled():  # its row already says so
-            return Outcome.refusal(f"{call.tool.name} failed: the call was cancelled, and may have taken effect")
+            text = f"{call.tool.name} failed: the call was cancelled, and may have taken effect"
+            return replace(Outcome.refusal(text), refused=False)
         error = work.exception()
         if isinstance(error, InputRequired):
             await self._database.run(sql("withdraw_call"), call.id, leased_until)

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
-from holdfast.core.errors import Forbidden, Unavailable
+from holdfast.core.errors import Forbidden, RateLimited, Unavailable
 from holdfast.core.shares import Shares
 from holdfast.execution.admission import Admission
 from holdfast.execution.outcomes import MAX_WHOLE_BYTES, Outcome, outcome_of
@@ -92,10 +92,11 @@ class Executor:
             return await self._run(call)
         try:
             return await self._govern(call)
-        except Forbidden as error:
+        except (Forbidden, RateLimited) as error:
             if run.run_id is None:
                 raise
-            return Outcome.refusal(str(error), code=error.code)
+            text = str(error) if isinstance(error, Forbidden) else f"{tool.name} was not called: {error}"
+            return Outcome.refusal(text, code=error.code)
 
     async def _admit(self, call: ExecutorCall) -> Outcome:
         """Run a call if the registry admits it."""

@@ -65,8 +65,8 @@ class Outcome:
     `unknown`: the process that ran it stopped, and it may have taken effect. `whole` is the complete answer if the
     result is only a part of it; it is stored separately. `code` is the error's code, if one was raised, and `outward`
     its text for callers that must not see the reason. `content` are the content blocks that the tool returned, if any.
-    `shortened`: the text is not all of the result. `cause` is the exception that the call raised. `mcp` is the
-    result of an MCP server, unchanged.
+    `shortened`: the text is not all of the result. `refused`: the call was not made. `cause` is the exception that the
+    call raised. `mcp` is the result of an MCP server, unchanged.
     """
 
     status: Status
@@ -80,13 +80,14 @@ class Outcome:
     outward: str | None = None
     content: tuple[Block, ...] | None = None
     shortened: bool = False
+    refused: bool = False
     mcp: Mapping[str, Any] | None = None
     cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def refusal(cls, text: str, *, code: str | None = None) -> "Outcome":
         """Return the outcome of a call that was not made, with the reason."""
-        return cls("failed", text, None, cut(text, MAX_REASON), 0.0, code=code)
+        return cls("failed", text, None, cut(text, MAX_REASON), 0.0, code=code, refused=True)
 
     def with_output_note(self, execution: UUID) -> "Outcome":
         """Add a note to the text that names the execution with the whole output, if there is more than the result."""

@@ -1,9 +1,14 @@
 """The gateway of one tenant: lists and calls tools for a caller."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, TypeVar
+
+import msgspec
 
 from holdfast.access.principals import Principal
+from holdfast.audit.entries import AuditEntry, AuditOutcome, outcome_of_error
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Outcome
@@ -17,7 +22,10 @@ from holdfast.gateway.runs import CallerRun, run_of
 from holdfast.gateway.source_offerings import SourceOfferings, SourceOffers
 from holdfast.gateway.tool_search import resolve_call
 from holdfast.gateway.views import CALL_TOOL, CallerView, ObjectCache
-from holdfast.skills.client import SILENT, Client
+from holdfast.mcp.protocol import INVALID_PARAMS, NO_RESOURCE, McpError
+from holdfast.skills.client import SILENT, Client, InputRequired
+
+Read = TypeVar("Read")
 
 
 def policies_of(engine: Engine) -> tuple[Policy[GatewayCall], ...]:
@@ -69,10 +77,12 @@ class Gateway:
         view = await self.inventory.view(caller)
         listed = view.by_name.get(name)
         if listed is None:
+            await self.record_refusal(caller, name, arguments, NotFound.code)
             raise unknown_tool(name)
         if listed.name == CALL_TOOL:
             found = resolve_call(view, arguments)
             if isinstance(found, Outcome):
+                await self.record_refusal(caller, name, arguments, found.code or "")
                 return found
             listed, arguments = found
         limit = self._settings.timeout if timeout is None else min(timeout, self._settings.timeout)
@@ -91,6 +101,53 @@ class Gateway:
                 next="Enable it, or use the key of another agent.",
             )
         return run_of(caller, client, view, seconds=self._settings.timeout)
+
+    async def audited(self, caller: Principal, action: str, target: str, work: Callable[[], Awaitable[Read]]) -> Read:
+        """Read something for a caller, such as a resource or a prompt, and record it in the audit."""
+        audit = self.engine.audit
+        await audit.check()
+        entry = AuditEntry(
+            action=action, target=target, user=caller.user, actor=caller.actor, agent=caller.agent, key=caller.key
+        )
+        began = perf_counter()
+
+        def ended(outcome: AuditOutcome, code: str = "") -> AuditEntry:
+            duration = 1000 * (perf_counter() - began)
+            return msgspec.structs.replace(entry, outcome=outcome, code=code, duration_ms=duration)
+
+        try:
+            found = await work()
+        except asyncio.CancelledError:
+            audit.record_later(ended("cancelled"))
+            raise
+        except InputRequired:
+            await audit.record(ended("waiting"))
+            raise
+        except McpError as error:
+            refused = error.code in (NO_RESOURCE, INVALID_PARAMS)
+            await audit.record(ended("refused" if refused else "failed", NotFound.code if refused else ""))
+            raise
+        except Exception as error:
+            await audit.record(ended(*outcome_of_error(error)))
+            raise
+        await audit.record(ended("done"))
+        return found
+
+    async def record_refusal(self, caller: Principal, name: str, arguments: Mapping[str, Any], code: str) -> None:
+        """Record a call of a tool that the caller does not see."""
+        if not self.engine.audit.enabled:
+            return
+        entry = self.engine.audit_policy.entry(
+            name,
+            arguments,
+            user=caller.user,
+            agent=caller.agent,
+            key=caller.key,
+            actor=caller.actor,
+            outcome="refused",
+            code=code,
+        )
+        await self.engine.audit.record(entry)
 
     async def _run(self, call: GatewayCall) -> Outcome:
         return await self.engine.recorder.run(

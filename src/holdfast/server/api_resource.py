@@ -15,6 +15,7 @@ from holdfast.core.request_context import set_caller
 from holdfast.core.text import parse_large, render
 from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
+from holdfast.server.audited_requests import audited, details_of
 from holdfast.server.authentication import Authentication, CallerSession
 from holdfast.server.operations import ApiCall, ApiOperation, ApiParameter
 from holdfast.server.problems import WrongMediaType, WrongMethod
@@ -27,7 +28,7 @@ _WHOLE_FLOAT = re.compile(r"Expected `int\b.*, got `float`")
 
 
 class ApiResource:
-    """Handles the requests to one path: authenticates, checks scopes, decodes arguments, runs the operation."""
+    """Handles the requests to one path: authenticates, checks scopes, decodes arguments, runs the operation, audits."""
 
     def __init__(
         self,
@@ -56,12 +57,21 @@ class ApiResource:
 
     async def _answer(self, operation: ApiOperation, request: Request) -> Response:
         session = await self._enter(operation, request)
+        engine = self._engine if session is None else self._engine.tenant(session.caller.tenant)
+        call = ApiCall(engine, request, session, operation.status, self._instance, self._gateways)
+        if operation.audited and session is not None and engine.audit.enabled:
+            return await audited(call, operation, lambda: self._run(operation, call))
+        return await self._run(operation, call)
+
+    async def _run(self, operation: ApiOperation, call: ApiCall) -> Response:
+        if call.caller is not None and operation.needs not in ("nobody", "anybody", "somebody"):
+            call.caller.require(operation.needs)
+        request = call.request
         arguments = {parameter.name: _argument(parameter, request) for parameter in operation.parameters}
         if operation.body is not None:
             limit = max(self._engine.config.server.max_body_bytes, operation.max_body_bytes or 0)
             arguments["body"] = await _body(operation, request, limit)
-        engine = self._engine if session is None else self._engine.tenant(session.caller.tenant)
-        call = ApiCall(engine, request, session, operation.status, self._instance, self._gateways)
+            call.details |= details_of(operation, arguments["body"])
         result = await operation.run(call, **arguments)
         if isinstance(result, Response):
             return result
@@ -83,8 +93,6 @@ class ApiResource:
             raise
         slot.enter(caller)
         set_caller(caller.key, caller.actor, caller.scopes)
-        if operation.needs not in ("anybody", "somebody"):
-            caller.require(operation.needs)
         return CallerSession(self._authentication, request, caller)
 
 

@@ -28,6 +28,7 @@ from holdfast.server.request_limits import SLOT, RequestLimits, RequestSlot
 from holdfast.server.routes import (
     agents,
     approvals,
+    audit,
     browser,
     chat,
     commands,
@@ -69,6 +70,7 @@ OPERATIONS: tuple[ApiOperation, ...] = (
     *tenants.operations,
     *keys.operations,
     *limits.operations,
+    *audit.operations,
     *conversations.operations,
     *nodes.operations,
     *state.operations,

@@ -24,6 +24,7 @@ LOCAL_TENANT = "default"
 MAX_NAME = 255
 RECHECK_SECONDS = 0.5  # seconds for which the check of a long-lived connection is cached
 LOOK = 0.4  # seconds between two checks of all long-lived connections, so that revoked access ends within a second
+REJECTED_LOG = 10.0  # seconds between two lines about rejected requests
 AT_ONCE = 100  # callers that are checked before other tasks can run
 
 log = logging.getLogger(__name__)
@@ -44,11 +45,16 @@ class Authentication:
         self._token = token.encode()
         self._allow_local = allow_local and not tokens.any_issuer
         self.watch = AccessWatch(self)
+        self.rejected = RejectedRequests()
 
     async def authenticate(self, connection: HTTPConnection) -> Principal:
         """Return the caller, in the tenant and as the user that its headers name."""
         headers = connection.headers
-        principal = await self._authenticate(connection)
+        try:
+            principal = await self._authenticate(connection)
+        except Unauthenticated as error:
+            self.rejected.count(connection, error)
+            raise
         tenant = _name(headers, "holdfast-tenant")
         if tenant is not None:
             principal.require("operator")  # before the lookup, so that others cannot find out which tenants exist
@@ -97,6 +103,30 @@ class Authentication:
         return Principal(await self._tenants.id_of(LOCAL_TENANT), LOCAL_USER, scopes)
 
 
+class RejectedRequests:
+    """Counts requests of callers who are not authenticated, and logs some of them.
+
+    They belong to no tenant, so that no audit has them. At most one line is logged every `REJECTED_LOG` seconds: an
+    attacker cannot fill the log.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._logged_at = -REJECTED_LOG
+        self._unlogged = 0
+
+    def count(self, connection: HTTPConnection, error: Unauthenticated) -> None:
+        """Count a request."""
+        self.total += 1
+        self._unlogged += 1
+        if monotonic() - self._logged_at >= REJECTED_LOG:
+            address = "" if connection.client is None else connection.client.host
+            log.warning(
+                "rejected %d requests without a valid key; the last from %s: %s", self._unlogged, address, error
+            )
+            self._logged_at, self._unlogged = monotonic(), 0
+
+
 class CallerSession:
     """The caller of a connection. It is checked again while the connection lasts.
 
@@ -118,6 +148,11 @@ class CallerSession:
             yield ended
         finally:
             self._authentication.watch.remove(self)
+
+    @property
+    def rejected(self) -> int:
+        """How many requests this process has rejected, because their callers were not authenticated."""
+        return self._authentication.rejected.total
 
     @property
     def connection(self) -> HTTPConnection:

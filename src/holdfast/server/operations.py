@@ -7,7 +7,7 @@ response, and the first line of the docstring is the summary.
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
@@ -43,6 +43,9 @@ class ApiCall:
     status: int  # of the response
     instance: str  # the public identifier of this server
     gateways: Gateways
+    # For the entry of an audited request: what it is about, if its path does not say it, and what its body says.
+    target: str = ""
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def caller(self) -> Principal | None:
@@ -97,6 +100,8 @@ class ApiOperation:
     parameters: tuple[ApiParameter, ...]
     errors: frozenset[type[HoldfastError]]
     tag: str
+    audited: bool  # each request has an entry in the audit
+    kept: tuple[str, ...]  # fields of the body that the entry keeps
 
     @property
     def name(self) -> str:
@@ -129,8 +134,16 @@ class ApiOperations(list[ApiOperation]):
         max_body_bytes: int | None = None,
         signs_in: bool = False,
         response_format: str = "text/html",
+        audit: bool | Sequence[str] | None = None,
     ) -> Callable[[H], H]:
-        """Declare a coroutine function as an operation. `errors` are its errors in addition to the usual ones."""
+        """Declare a coroutine function as an operation. `errors` are its errors in addition to the usual ones.
+
+        `audit`: whether each request has an entry in the audit, or which fields of the body the entry keeps. By
+        default, requests that change something with the scope `admin` or `operator` have one, without the body.
+        """
+        changes_as_admin = method != "GET" and needs in ("admin", "operator")
+        audited = changes_as_admin if audit is None else bool(audit)
+        kept = () if audit is None or isinstance(audit, bool) else tuple(audit)
 
         def register(run: H) -> H:
             hints = get_type_hints(run, include_extras=True)
@@ -168,6 +181,8 @@ class ApiOperations(list[ApiOperation]):
                     parameters=parameters,
                     errors=frozenset(usual | set(errors)),
                     tag=self._tag,
+                    audited=audited,
+                    kept=kept,
                 )
             )
             return run

@@ -11,19 +11,19 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
-from holdfast.agents import Agents
 from holdfast.agents.agents import LOOK, UNSERVED_AFTER, unserved_agent
 from holdfast.agents.broadcast import Watch
 from holdfast.agents.events import parse_cursor
 from holdfast.agents.runs import unknown_run
+from holdfast.audit.entries import AuditEntry, outcome_of_error
 from holdfast.conversations.conversation import Conversation
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Overloaded, Unavailable
 from holdfast.engine import Engine
-from holdfast.quotas import Quotas
 from holdfast.server.authentication import Authentication, CallerSession
 from holdfast.server.problems import status_of
 from holdfast.server.request_limits import SLOT, RequestSlot
@@ -82,7 +82,7 @@ class Sockets:
             with slot.socket():
                 await send({"type": "websocket.accept", "subprotocol": subprotocol.name})
                 caller_session = CallerSession(self._authentication, connection, caller)
-                socket = Socket(agents, engine.quotas, agent, conversation, caller_session, subprotocol, receive, send)
+                socket = Socket(engine, agent, conversation, caller_session, subprotocol, receive, send)
                 await socket.serve(watch)
 
 
@@ -91,8 +91,7 @@ class Socket:
 
     def __init__(
         self,
-        agents: Agents,
-        quotas: Quotas,
+        engine: Engine,
         agent: str,
         conversation: Conversation,
         caller_session: CallerSession,
@@ -100,8 +99,9 @@ class Socket:
         receive: Receive,
         send: Send,
     ) -> None:
-        self._agents = agents
-        self._quotas = quotas
+        self._agents = engine.agents
+        self._quotas = engine.quotas
+        self._audit = engine.audit
         self._agent = agent
         self._conversation = conversation
         self._caller_session = caller_session
@@ -176,14 +176,32 @@ class Socket:
                 if approval.conversation != self._conversation.id:
                     raise NotFound(f"there is no approval {frame.approval_id}")
                 self._caller_session.caller.require_person()
-                approve, by = isinstance(frame, ApproveFrame), self._caller_session.caller.user
-                await self._agents.decide(frame.approval_id, approve=approve, by=by, comment=frame.comment)
+                await self._decide(frame, approve=isinstance(frame, ApproveFrame))
             case CancelFrame():
                 await self._agents.cancel(await self._own_run(frame.run_id))
             case RetryFrame():
                 await self._agents.retry(await self._own_run(frame.run_id))
             case PingFrame():
                 await self._send_text(self._subprotocol.encode_pong())
+
+    async def _decide(self, frame: ApproveFrame | DenyFrame, *, approve: bool) -> None:
+        caller, audit = self._caller_session.caller, self._audit
+        await audit.check()
+        entry = AuditEntry(
+            action="decide_approval",
+            target=str(frame.approval_id),
+            user=caller.user,
+            actor=caller.actor,
+            key=caller.key,
+            details={"decision": "approve" if approve else "deny"},
+        )
+        try:
+            await self._agents.decide(frame.approval_id, approve=approve, by=caller.user, comment=frame.comment)
+        except HoldfastError as error:
+            outcome, code = outcome_of_error(error)
+            await audit.record(msgspec.structs.replace(entry, outcome=outcome, code=code))
+            raise
+        await audit.record(entry)
 
     async def _send_to_agent(self, frame: SayFrame) -> None:
         if len(self._unanswered) >= MAX_UNANSWERED:

@@ -96,6 +96,13 @@ LIMITS = [
     once("limit_usage", ADMIN_ONCE),
     once("model_usage", ADMIN_ONCE),
 ]  # fmt: skip
+AUDIT = [
+    once("list_audit", ADMIN_ONCE),
+    once("follow_audit", ADMIN_ONCE),
+    once("verify_audit", ADMIN_ONCE, body={}),
+    once("export_audit", ADMIN_ONCE),
+    once("erase_audit", ADMIN_ONCE, body={"user": "{unique}"}),
+]
 
 CONVERSATIONS = [
     once("create_conversation", WRITE, body={}),
@@ -361,5 +368,6 @@ BUS = [
 ]
 
 HTTP = [
-    *ABOUT, *TENANTS, *LIMITS, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *RULES, *NOTES, *RECALL, *MEMORIES, *BUS,
+    *ABOUT, *TENANTS, *LIMITS, *AUDIT, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *RULES, *NOTES, *RECALL, *MEMORIES,
+    *BUS,
 ]  # fmt: skip

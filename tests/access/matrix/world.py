@@ -34,10 +34,11 @@ HOMES: Mapping[Caller, Target] = {"bob": "bob's", "stranger": "acme's"}  # whose
 BATCH = 4  # approvals that are made at once
 
 # What background parts write by themselves, whoever calls: leases, presence, counters, indexes, events on their way.
+# The audit has what was denied, too, and a sealer moves its rows.
 BACKGROUND_TABLES = {
     "consumer_member", "relay_lease", "worker_presence", "tool_usage", "model_usage", "memory_indexing", "memory_index",
     "memory_model", "memory_vector", "memory_term", "registry_indexing", "registry_vector", "registry_term",
-    "mcp_event",
+    "mcp_event", "audit", "audit_chain", "audit_open", "audit_person",
 }  # fmt: skip
 BACKGROUND_COLUMNS = {
     "memory": "access_count, last_accessed", "mcp_session": "ends_at", "consumer_group": "seen_at",

@@ -2,8 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from holdfast.core.errors import RateLimited
-from holdfast.core.request_context import current_request
 from holdfast.execution.outcomes import Outcome
 from holdfast.execution.policies.policy import GovernedCall
 from holdfast.quotas import Quotas
@@ -11,9 +9,9 @@ from holdfast.skills.client import InputRequired
 
 
 class LimitPolicy:
-    """Admits or refuses calls from memory. A call that stops to ask its client does not count until it is made again.
+    """Admits calls from memory, or raises RateLimited.
 
-    The model of an agent reads the refusal of a call as its result. All other callers get RateLimited.
+    A call that stops to ask its client does not count until it is made again.
     """
 
     def __init__(self, quotas: Quotas) -> None:
@@ -24,12 +22,7 @@ class LimitPolicy:
         if call.resumed:
             return await proceed(call)
         caller = call.user, call.agent, call.key, call.tool.name
-        try:
-            admission = self._quotas.try_admit(caller) or await self._quotas.admit(caller)
-        except RateLimited as refusal:
-            if current_request().entry == "agent":
-                return Outcome.refusal(f"{call.tool.name} was not called: {refusal}", code=refusal.code)
-            raise
+        admission = self._quotas.try_admit(caller) or await self._quotas.admit(caller)
         try:
             outcome = await proceed(call)
         except InputRequired:

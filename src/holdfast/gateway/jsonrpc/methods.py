@@ -69,6 +69,8 @@ class Methods:
     async def _outcome(self, method: str, params: Params) -> Outcome:
         listed = (await self._gateway.tools(self._caller)).by_name.get(method)
         if listed is None:
+            given = params if isinstance(params, dict) else {"params": params}
+            await self._gateway.record_refusal(self._caller, method, given, UnknownMethod.code)
             raise UnknownMethod(method)
         left = self._deadline - monotonic()
         if left <= 0:

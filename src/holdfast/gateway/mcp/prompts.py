@@ -29,6 +29,10 @@ async def list_prompts(request: McpRequest) -> Result:
 async def get_prompt(request: McpRequest) -> Result:
     """Return the messages of a prompt, with its arguments filled in."""
     name, values = request.text("name"), texts_of(request, "arguments")
+    return await request.gateway.audited(request.caller, "prompt.get", name, lambda: _get(request, name, values))
+
+
+async def _get(request: McpRequest, name: str, values: Mapping[str, str]) -> Result:
     offerings = request.gateway.offerings
     prompt = (await offerings.prompts()).get(name)
     if prompt is None:

@@ -51,6 +51,10 @@ async def list_templates(request: McpRequest) -> Result:
 async def read_resource(request: McpRequest) -> Result:
     """Return the contents of a resource."""
     uri = request.text("uri")
+    return await request.gateway.audited(request.caller, "resource.read", uri, lambda: _read(request, uri))
+
+
+async def _read(request: McpRequest, uri: str) -> Result:
     offerings = request.gateway.offerings
     found = await offerings.find(uri)
     if found is None:

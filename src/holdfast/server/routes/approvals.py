@@ -44,7 +44,7 @@ async def get_approval(call: ApiCall, id: UUID) -> Approval:
     return await call.authorization.approval(id)
 
 
-@operations.declare("POST", "/api/approvals/{id}", needs="write", errors=[NotFound, Conflict])
+@operations.declare("POST", "/api/approvals/{id}", needs="write", errors=[NotFound, Conflict], audit=["decision"])
 async def decide_approval(call: ApiCall, id: UUID, body: Verdict) -> Approval:
     """Approve or deny a tool call. Any process that serves the agent then continues the run."""
     call.principal.require_person()

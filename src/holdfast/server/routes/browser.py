@@ -1,6 +1,7 @@
 """Sign browsers in and out: a one-time link is exchanged for a session, which is kept in a cookie."""
 
 import re
+from contextlib import suppress
 from html import escape
 from http import HTTPStatus
 from urllib.parse import unquote
@@ -9,6 +10,8 @@ import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from holdfast.access.keys import PREFIX, SESSION_LIFETIME
+from holdfast.access.principals import Principal
+from holdfast.audit.entries import AuditEntry
 from holdfast.core.errors import Unauthenticated
 from holdfast.server.authentication import COOKIE
 from holdfast.server.files import SCREENS
@@ -82,6 +85,7 @@ async def login(call: ApiCall, body: Login) -> Response:
     except Unauthenticated as error:
         notice = REFUSED.format(what=_sentence(error.what), rest=_sentence(error.why))
         return _page(call, body.to, notice=notice, help=HELP, status=HTTPStatus.UNAUTHORIZED)
+    await _record(call, "login", await call.engine.keys.authenticate(session))
     return _with_session(call, session, screen_or_home(body.to), lifetime=int(SESSION_LIFETIME.total_seconds()))
 
 
@@ -90,8 +94,16 @@ async def logout(call: ApiCall) -> Response:
     """End the browser session."""
     session = call.request.cookies.get(COOKIE)
     if session is not None:
+        with suppress(Unauthenticated):  # it has ended already
+            await _record(call, "logout", await call.engine.keys.authenticate(session))
         await call.engine.keys.end_session(session)
     return _with_session(call, "", HOME, lifetime=0)
+
+
+async def _record(call: ApiCall, action: str, caller: Principal) -> None:
+    """Record in the audit that a person signed in or out."""
+    entry = AuditEntry(action=action, user=caller.user, key=caller.key)
+    await call.engine.tenant(caller.tenant).audit.record(entry)
 
 
 def screen_or_home(wanted: str) -> str:

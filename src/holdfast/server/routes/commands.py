@@ -84,7 +84,7 @@ async def list_commands(
     return CommandPage(*await page_of_items(read, lambda found: found.correlation_id, limit=limit, start=before))
 
 
-@operations.declare("POST", "/api/commands", needs="admin", status=201, errors=[AlreadyExists])
+@operations.declare("POST", "/api/commands", needs="admin", status=201, errors=[AlreadyExists], audit=["skill"])
 async def submit_command(call: ApiCall, body: NewCommand) -> CommandState:
     """Submit a command to the workers; with `wait`, wait for its result."""
     id = await call.engine.commands.submit(

@@ -172,7 +172,7 @@ async def fork_conversation(call: ApiCall, id: UUID, body: ConversationFork) -> 
 
 
 @operations.declare(
-    "GET", "/api/conversations/{id}/export", needs="read", errors=[NotFound], response_format=JSON_LINES
+    "GET", "/api/conversations/{id}/export", needs="read", errors=[NotFound], response_format=JSON_LINES, audit=True
 )
 async def export_conversation(call: ApiCall, id: UUID) -> Response:
     """Export a conversation as JSON lines: first the conversation, then its nodes with their former versions."""

@@ -107,7 +107,13 @@ async def cancel_execution(call: ApiCall, id: UUID) -> Execution:
     return await call.engine.executions.cancel(id, by=call.principal.user)
 
 
-@operations.declare("POST", "/api/executions/{id}/decision", needs="write", errors=[NotFound, Conflict, Unavailable])
+@operations.declare(
+    "POST",
+    "/api/executions/{id}/decision",
+    needs="write",
+    errors=[NotFound, Conflict, Unavailable],
+    audit=["decision"],
+)
 async def decide_execution(call: ApiCall, id: UUID, body: ExecutionDecision) -> Execution:
     """Decide the outcome of a call with the status `unknown`, or make it again and wait for its result."""
     call.principal.require_person()

@@ -75,13 +75,19 @@ async def list_keys(call: ApiCall) -> KeyList:
     return KeyList(await call.engine.keys.list(call.principal.tenant))
 
 
-@operations.declare("POST", "/api/keys", needs="admin", status=201)
+@operations.declare(
+    "POST",
+    "/api/keys",
+    needs="admin",
+    status=201,
+    audit=["principal", "scopes", "agent", "label", "lifetime_seconds"],
+)
 async def create_key(call: ApiCall, body: Annotated[KeyRequest, AGENT_RULE]) -> NewKey:
     """Create an API key. Its text is shown only once."""
     _check_surrogates(body.principal, body.agent, body.label)
     scopes = _check_scopes(call, body.scopes)
     lifetime = None if body.lifetime_seconds is None else timedelta(seconds=body.lifetime_seconds)
-    return await call.engine.keys.create(
+    created = await call.engine.keys.create(
         call.principal.tenant,
         body.principal,
         scopes=scopes,
@@ -89,9 +95,11 @@ async def create_key(call: ApiCall, body: Annotated[KeyRequest, AGENT_RULE]) -> 
         label=body.label,
         lifetime=lifetime,
     )
+    call.target = str(created.key.id)
+    return created
 
 
-@operations.declare("POST", "/api/keys/link", needs="admin", status=201)
+@operations.declare("POST", "/api/keys/link", needs="admin", status=201, audit=["principal", "scopes"])
 async def create_link(call: ApiCall, body: LinkRequest) -> SignInLink:
     """Create a one-time link that signs a browser in."""
     _check_surrogates(body.principal)

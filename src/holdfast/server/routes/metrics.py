@@ -49,6 +49,9 @@ async def metrics(call: ApiCall) -> Response:
     if tenant is None:  # it counts the sockets of all tenants
         open = GaugeMetricFamily("holdfast_sockets", "Open WebSockets of this process.", call.slot.sockets)
         families.append(open)
+        assert call.caller_session is not None
+        about = "Requests to this process whose callers were not authenticated."
+        families.append(CounterMetricFamily("holdfast_rejected_requests", about, value=call.caller_session.rejected))
     families += [await _envelope_family(call, tenant), await _unrecorded_family(call, tenant)]
     families.append(await _trials_family(call, tenant))
     families += await _quota_families(call, tenant)

@@ -36,7 +36,7 @@ async def list_secrets(call: ApiCall) -> SecretList:
     return SecretList(await call.engine.secrets.list())
 
 
-@operations.declare("PUT", "/api/secrets/{name}", needs="admin", errors=[TooLarge])
+@operations.declare("PUT", "/api/secrets/{name}", needs="admin", errors=[TooLarge], audit=["hosts"])
 async def set_secret(call: ApiCall, name: SecretName, body: SecretValue) -> KnownSecret:
     """Create a secret or replace its value."""
     return await call.engine.secrets.set(name, body.value, hosts=body.hosts, by=call.principal.user)

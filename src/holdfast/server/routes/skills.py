@@ -218,7 +218,7 @@ async def remove_skill(call: ApiCall, name: AnySkillName, version: RegistryVersi
     await call.engine.skills.remove(name, version=version, by=call.principal.user)
 
 
-@operations.declare("PUT", "/api/skills/{name}/active", needs="admin", errors=[NotFound, Conflict])
+@operations.declare("PUT", "/api/skills/{name}/active", needs="admin", errors=[NotFound, Conflict], audit=["active"])
 async def activate_skill(call: ApiCall, name: AnySkillName, body: ActiveChange) -> SkillDetail:
     """Enable or disable a skill, stored or declared in an app."""
     skill = await call.engine.skills.activate(name, **asdict(body), by=call.principal.user)
@@ -232,7 +232,7 @@ async def get_skill_file(call: ApiCall, name: AnySkillName, path: str) -> Respon
     return attachment(file.content, PurePosixPath(path).name)
 
 
-@operations.declare("GET", "/api/skills/{name}/export", needs="admin", errors=[NotFound])
+@operations.declare("GET", "/api/skills/{name}/export", needs="admin", errors=[NotFound], audit=True)
 async def export_skill(call: ApiCall, name: AnySkillName) -> SkillFolder:
     """Export a skill as a folder: its SKILL.md and its other files."""
     folder = await call.engine.skill_transfer.export(name)

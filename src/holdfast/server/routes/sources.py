@@ -227,7 +227,7 @@ async def list_sources(call: ApiCall) -> SourceList:
 
 @operations.declare(
     "POST", "/api/sources", needs="admin", status=201, errors=[AlreadyExists, NotFound, *FETCHING],
-    max_body_bytes=MAX_BODY_BYTES,
+    max_body_bytes=MAX_BODY_BYTES, audit=["name", "url"],
 )  # fmt: skip
 async def add_source(call: ApiCall, body: Annotated[NewSource, SOURCE_RULE]) -> SourceReport:
     """Add a source: import the marked and the chosen operations of a document as tools."""

@@ -37,7 +37,7 @@ async def list_tenants(call: ApiCall) -> TenantList:
     return TenantList(await call.engine.tenants.list())
 
 
-@operations.declare("POST", "/api/tenants", needs="operator", status=201, errors=[AlreadyExists])
+@operations.declare("POST", "/api/tenants", needs="operator", status=201, errors=[AlreadyExists], audit=["name"])
 async def create_tenant(call: ApiCall, body: NewTenant) -> Tenant:
     """Create a tenant."""
     return await call.engine.tenants.create(body.name)

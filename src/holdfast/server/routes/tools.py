@@ -203,13 +203,15 @@ async def remove_tool(call: ApiCall, name: str, version: RegistryVersion | None 
     await call.engine.tools.remove(name, version=version, by=call.principal.user)
 
 
-@operations.declare("PUT", "/api/tools/{name}/permissions", needs="admin", errors=[NotFound, Conflict])
+@operations.declare(
+    "PUT", "/api/tools/{name}/permissions", needs="admin", errors=[NotFound, Conflict], audit=["permissions"]
+)
 async def permit_tool(call: ApiCall, name: str, body: ToolPermissions) -> ToolDetail:
     """Set the permissions of a tool, registered or from an app or a source."""
     return _detail(call, await call.engine.tools.permit(name, **asdict(body), by=call.principal.user))
 
 
-@operations.declare("PUT", "/api/tools/{name}/active", needs="admin", errors=[NotFound, Conflict])
+@operations.declare("PUT", "/api/tools/{name}/active", needs="admin", errors=[NotFound, Conflict], audit=["active"])
 async def activate_tool(call: ApiCall, name: str, body: ActiveChange) -> ToolDetail:
     """Enable or disable a tool, registered or from an app or a source."""
     return _detail(call, await call.engine.tools.activate(name, **asdict(body), by=call.principal.user))

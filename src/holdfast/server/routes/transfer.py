@@ -44,12 +44,14 @@ class SweepReport(msgspec.Struct, frozen=True):
 
 
 @operations.declare(
-    "GET", "/api/memories/export", needs="read", errors=[NotFound, Conflict], response_format=JSON_LINES
+    "GET", "/api/memories/export", needs="read", errors=[NotFound, Conflict], response_format=JSON_LINES, audit=True
 )
 async def export_memories(
     call: ApiCall, scope: Scope = "user", name: Name | None = None, all: bool = False
 ) -> Response:
     """Export an owner's memories as JSON lines, with a header; for an admin, `all` exports a whole memory scope."""
+    call.details["scope"] = scope
+    call.details |= {} if name is None else {"name": name}
     if all:
         call.principal.require("admin")
         owner: Owner | Scope = scope
@@ -58,7 +60,9 @@ async def export_memories(
     return json_lines(call.engine.memory_transfer.export(owner))
 
 
-@operations.declare("POST", "/api/memories/import", needs="write", errors=[NotFound, Conflict], body_format=JSON_LINES)
+@operations.declare(
+    "POST", "/api/memories/import", needs="write", errors=[NotFound, Conflict], body_format=JSON_LINES, audit=True
+)
 async def import_memories(
     call: ApiCall,
     body: bytes,

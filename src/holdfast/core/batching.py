@@ -6,6 +6,7 @@ A commit costs the same for one row as for hundreds. A single caller never waits
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from typing import Generic, TypeVar
 
 from holdfast.core.errors import InvalidInput, TooLarge
@@ -45,8 +46,14 @@ class Batcher(Generic[Item, Answer]):
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if self._running is None:
-            self._running = asyncio.create_task(self._run())
+            # An empty context: the task works for all callers, not only for the one that starts it.
+            self._running = asyncio.create_task(self._run(), context=Context())
         return answer
+
+    async def drain(self) -> None:
+        """Wait until everything that was submitted is done."""
+        while self._running is not None:
+            await asyncio.wait([self._running])
 
     async def _run(self) -> None:
         try:

@@ -1,0 +1,73 @@
+"""Exported chains: verifies a file that `Audit.export` wrote, without the database."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.audit.audit import FORMAT, VERSION, Verification
+from holdfast.audit.chain import ChainEnd, ChainProgress, Fault, Verifier, link_of
+from holdfast.core.errors import InvalidInput
+
+TOLD_EVERY = 10_000  # entries between two reports of progress
+
+Part = TypeVar("Part")
+Heads = Callable[[str], Mapping[int, bytes]]  # the published heads of a tenant, by its id
+
+
+class _Header(msgspec.Struct):
+    format: str
+    version: int
+    tenant_id: str
+    start: ChainProgress
+
+
+class _End(msgspec.Struct):
+    seq: int
+    hash: str
+
+
+class _Footer(msgspec.Struct):
+    end: _End
+
+
+def verify_lines(
+    lines: Iterable[bytes], *, heads_of: Heads = lambda _: {}, told: Callable[[int], None] = lambda _: None
+) -> Verification:
+    """Verify the lines of an exported file. `told` is called with the number of verified entries now and then."""
+    numbered = enumerate(lines, 1)
+    _, first = next(numbered, (0, b""))
+    header = _decoded(first, _Header, 1)
+    if header.format != FORMAT or header.version != VERSION:
+        raise InvalidInput("the file is not an exported audit", next="Give a file that `holdfast audit export` wrote.")
+    verifier = Verifier(header.start, heads_of(header.tenant_id))
+    for number, line in numbered:
+        if line.startswith(b'{"end":'):
+            end = _decoded(line, _Footer, number).end
+            fault = verifier.finish(ChainEnd(end.seq, bytes.fromhex(end.hash)))
+            return Verification(verifier.progress, end.seq, complete=True, fault=fault)
+        try:
+            link = link_of(line)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise _invalid(number, error) from None
+        if (fault := verifier.add(link)) is not None:
+            return Verification(verifier.progress, link.seq, complete=False, fault=fault)
+        if verifier.progress.verified % TOLD_EVERY == 0:
+            told(verifier.progress.verified)
+    missing = Fault("missing", verifier.progress.seq + 1, "the end of the file is missing")
+    return Verification(verifier.progress, verifier.progress.seq, complete=False, fault=missing)
+
+
+def _decoded(line: bytes, kind: type[Part], number: int) -> Part:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except msgspec.MsgspecError as error:
+        raise _invalid(number, error) from None
+
+
+def _invalid(number: int, error: Exception) -> InvalidInput:
+    return InvalidInput(
+        f"line {number} of the file cannot be read",
+        why=str(error),
+        next="Give a file that `holdfast audit export` wrote, unchanged.",
+    )

@@ -1,0 +1,68 @@
+"""Audited requests: requests to the HTTP API that change access or settings, decide, or export. Each has an entry."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.audit.entries import AuditEntry, AuditOutcome, outcome_of_error
+from holdfast.server.operations import ApiCall, ApiOperation
+
+MAX_DETAIL = 1000  # characters of a kept field
+
+
+async def audited(call: ApiCall, operation: ApiOperation, work: Callable[[], Awaitable[Response]]) -> Response:
+    """Do the work of a request, and record its outcome before the answer.
+
+    Nothing is done while the audit cannot be written.
+    """
+    audit = call.engine.audit
+    await audit.check()
+    began = perf_counter()
+
+    def ended(outcome: AuditOutcome, code: str = "") -> AuditEntry:
+        return entry_of(call, operation.name, outcome, code, duration_ms=1000 * (perf_counter() - began))
+
+    try:
+        response = await work()
+    except asyncio.CancelledError:
+        audit.record_later(ended("cancelled"))
+        raise
+    except Exception as error:
+        await audit.record(ended(*outcome_of_error(error)))
+        raise
+    await audit.record(ended("done"))
+    return response
+
+
+def entry_of(
+    call: ApiCall, action: str, outcome: AuditOutcome, code: str = "", *, duration_ms: float | None = None
+) -> AuditEntry:
+    """Return the entry of a request. Without a target of its own, its target is what its path names."""
+    caller = call.principal
+    return AuditEntry(
+        action=action,
+        target=call.target or "/".join(map(str, call.request.path_params.values())),
+        outcome=outcome,
+        user=caller.user,
+        actor=caller.actor,
+        agent=caller.agent,
+        key=caller.key,
+        code=code,
+        duration_ms=duration_ms,
+        details=call.details,
+    )
+
+
+def details_of(operation: ApiOperation, body: Any) -> dict[str, Any]:
+    """Return the fields of a body that the entry keeps: those that the operation names."""
+    given = {name: getattr(body, name, None) for name in operation.kept}
+    return {name: _kept(value) for name, value in given.items() if value is not None and value != ""}
+
+
+def _kept(value: Any) -> Any:
+    plain = msgspec.to_builtins(value, str_keys=True)
+    return plain[:MAX_DETAIL] if isinstance(plain, str) else plain

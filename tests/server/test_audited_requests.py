@@ -1,0 +1,212 @@
+"""Requests that change access or settings, decide or export: each has an entry in the audit, also if it was refused."""
+
+import json
+import logging
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from holdfast.core.errors import DatabaseAway
+from holdfast.engine import Engine
+from holdfast.server.app import OPERATIONS
+from tests.agents.stage import Player, reached
+from tests.server.conftest import make_key
+from tests.server.socket_client import client
+from tests.server.test_approvals import asked
+from tests.server.test_browser import make_link, session_of, sign_in
+from tests.server.wire import Site
+
+pytestmark = pytest.mark.req("MCP-07", "SAFE-07")
+
+SECRET = "opensesame-4711"
+
+
+async def newest(engine: Engine, count: int = 1) -> list[dict[str, Any]]:
+    """The newest entries, as JSON."""
+    import msgspec
+
+    return [msgspec.to_builtins(entry) for entry in (await engine.audit.list(limit=count))[:count]]
+
+
+async def everything(engine: Engine) -> str:
+    """All that the audit has stored."""
+    async with engine.postgres.owner() as owner:
+        return await owner.value(
+            "select coalesce(string_agg(t, ''), '') from (select a::text from audit a union all select p::text from "
+            "audit_person p union all select o::text || o.person::text from audit_open o) as all_of_it (t)"
+        )
+
+
+def test_all_that_changes_something_for_others_is_audited() -> None:
+    changes = {each.name for each in OPERATIONS if each.method != "GET" and each.needs in ("admin", "operator")}
+    audited = {each.name for each in OPERATIONS if each.audited}
+
+    assert changes - audited == {"publish_record", "verify_audit"}
+    assert audited - changes == {
+        "decide_approval", "decide_execution", "export_audit", "export_conversation", "export_memories",
+        "export_skill", "import_memories",
+    }  # fmt: skip
+
+
+async def test_a_new_key_has_an_entry_that_says_whose_it_is_and_not_its_text(site: Site, key: str) -> None:
+    made = await site.ask("POST", "/api/keys", key=key, json={"principal": "bob", "scopes": ["read"]})
+
+    (found,) = await newest(site.engine)
+    assert (found["action"], found["outcome"], found["user"]) == ("create_key", "done", "ann")
+    assert found["target"] == made.json()["key"]["id"]
+    assert found["details"] == {"principal": "bob", "scopes": ["read"]}
+    assert (found["via"], found["address"]) == ("http", "127.0.0.1")
+    assert found["request_id"] == made.headers["x-request-id"]
+    assert made.json()["text"] not in await everything(site.engine)
+
+
+async def test_a_refused_request_has_an_entry(site: Site) -> None:
+    reader = await make_key(site.engine, "bob", scopes=["read"])
+
+    await site.ask("POST", "/api/keys", key=reader, json={"principal": "bob"})
+    await site.ask("DELETE", f"/api/keys/{UUID(int=7)}", key=await make_key(site.engine))
+
+    missing, forbidden = await newest(site.engine, 2)
+    assert (forbidden["outcome"], forbidden["code"], forbidden["user"]) == ("refused", "forbidden", "bob")
+    assert (missing["outcome"], missing["code"], missing["target"]) == ("refused", "not_found", str(UUID(int=7)))
+
+
+async def test_no_entry_has_a_secret(site: Site, key: str) -> None:
+    await site.ask("PUT", "/api/secrets/shop", key=key, json={"value": SECRET, "hosts": ["shop.example"]})
+    await site.ask("PUT", "/api/secrets/shop", key=key, json={"value": [SECRET]})
+
+    second, first = await newest(site.engine, 2)
+    assert (first["action"], first["target"], first["details"]) == ("set_secret", "shop", {"hosts": ["shop.example"]})
+    assert (second["outcome"], second["code"]) == ("refused", "invalid_input")
+    assert SECRET not in await everything(site.engine)
+
+
+async def test_who_acts_as_another_user_is_named_beside_that_user(site: Site) -> None:
+    backend = await make_key(site.engine, "backend", scopes=["read", "write", "admin", "act-as"])
+
+    await site.ask("GET", "/api/memories/export", key=backend, headers={"Holdfast-User": "ann"})
+
+    (found,) = await newest(site.engine)
+    assert (found["action"], found["user"], found["actor"]) == ("export_memories", "ann", "backend")
+    assert found["key"]
+
+
+@pytest.mark.req("SAFE-02")
+async def test_the_entry_is_in_the_audit_of_the_tenant_that_was_changed(site: Site) -> None:
+    await site.engine.tenants.create("acme")
+
+    await site.ask(
+        "POST", "/api/keys", key=site.file.token, json={"principal": "x"}, headers={"Holdfast-Tenant": "acme"}
+    )
+
+    assert await newest(site.engine) == []
+    assert [found["action"] for found in await newest(site.engine.tenant("acme"))] == ["create_key"]
+
+
+async def test_signing_in_and_out_have_entries(site: Site) -> None:
+    signed_in = await sign_in(site, await make_link(site))
+    await site.ask("POST", "/logout", headers=session_of(signed_in))
+    await site.ask("POST", "/logout", headers=session_of(signed_in))
+
+    out, into, link = await newest(site.engine, 5)
+    assert [found["action"] for found in (link, into, out)] == ["create_link", "login", "logout"]
+    assert (into["user"], out["user"], out["key"]) == ("ann", "ann", into["key"])
+
+
+async def test_a_decision_has_an_entry_over_http_and_over_a_socket(desk: Site, model: Player) -> None:
+    first = await asked(desk, model)
+    await desk.ask("POST", f"/api/approvals/{first['approvals'][0]['id']}", json={"decision": "deny"})
+    (by_http,) = await desk.engine.audit.list(action="decide_approval")
+    await reached(desk.engine, UUID(first["run_id"]), "done")
+
+    second = await asked(desk, model)
+    async with client(desk, session_id=second["session_id"]) as ann:
+        await ann.send("approve", approval_id=second["approvals"][0]["id"])
+        await ann.until("done")
+    by_socket, *_ = await desk.engine.audit.list(action="decide_approval")
+
+    assert (by_http.target, by_http.details) == (first["approvals"][0]["id"], {"decision": "deny"})
+    assert (by_socket.target, by_socket.details) == (second["approvals"][0]["id"], {"decision": "approve"})
+    assert by_socket.via == "websocket"
+    refunds = await desk.engine.audit.list(target="refund")
+    assert [(found.outcome, found.via, found.agent) for found in refunds] == [("done", "agent", "support")]
+
+
+async def test_what_users_do_with_their_own_data_has_no_entry(site: Site, key: str) -> None:
+    await site.ask("POST", "/api/conversations", key=key, json={})
+    await site.ask("GET", "/api/keys", key=key)
+
+    assert await newest(site.engine) == []
+
+
+async def test_a_request_without_a_valid_key_is_counted_and_logged_now_and_then(
+    site: Site, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(5):
+        assert (await site.ask("GET", "/api/keys", key="hf_wrong")).status == 401
+
+    metrics = await site.ask("GET", "/metrics", key=site.file.token)
+    assert b"holdfast_rejected_requests_total 5.0" in metrics.body
+    assert sum("without a valid key" in line for line in caplog.messages) == 1
+    assert "hf_wrong" not in caplog.text
+    assert caplog.records[-1].levelno == logging.WARNING
+
+
+async def test_nothing_is_changed_while_the_audit_cannot_be_written(
+    site: Site, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = site.engine.tenant(await site.engine.tenants.id_of("default"))
+
+    async def away(*_: object) -> None:
+        raise DatabaseAway("the database does not respond")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(own.database, "run", away)
+        broken.setattr(own.database, "now", away)
+        first = await site.ask("POST", "/api/keys", key=key, json={"principal": "one"})
+        second = await site.ask("POST", "/api/keys", key=key, json={"principal": "two"})
+
+    assert (first.status, second.status) == (503, 503)
+    assert "may have taken effect" in first.json()["detail"] + first.json().get("next", "")
+    names = {each.principal for each in await site.engine.keys.list(await site.engine.tenants.id_of("default"))}
+    assert "two" not in names
+
+
+async def test_the_audit_is_listed_followed_verified_exported_and_erased_over_http(site: Site, key: str) -> None:
+    for name in ("bob", "carol"):
+        await site.ask("POST", "/api/keys", key=key, json={"principal": name, "scopes": ["read"]})
+
+    listed = await site.ask("GET", "/api/audit?action=create_key&limit=1", key=key)
+    rest = await site.ask("GET", f"/api/audit?before={listed.json()['cursor']}", key=key)
+    start = await site.ask("GET", "/api/audit/news", key=key)
+    exported = await site.ask("GET", "/api/audit/export", key=key)
+    news = await site.ask("GET", f"/api/audit/news?after={start.json()['after']}", key=key)
+    verified = await site.ask("POST", "/api/audit/verify", key=key, json={"limit": 2})
+    erased = await site.ask("POST", "/api/audit/erase", key=key, json={"user": "ann"})
+    verified_again = await site.ask(
+        "POST", "/api/audit/verify", key=key, json={"progress": verified.json()["progress"]}
+    )
+
+    assert [found["details"]["principal"] for found in listed.json()["entries"]] == ["carol"]
+    assert [found["details"]["principal"] for found in rest.json()["entries"]] == ["bob"]
+    assert [found["action"] for found in news.json()["entries"]] == ["export_audit"]
+    assert [json.loads(line).get("seq") for line in exported.body.splitlines()][1:-1] == [1, 2, 3]
+    assert (verified.json()["complete"], verified.json()["fault"]) == (False, None)
+    assert erased.json() == {"erased": 3}
+    assert (verified_again.json()["complete"], verified_again.json()["fault"]) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"heads": [{"seq": 1, "hash": "x"}]},
+        {"heads": [{"seq": 1, "hash": "0" * 64}, {"seq": 1, "hash": "1" * 64}]},
+        {"progress": {"seq": -1, "hash": "0" * 64}},
+        {"limit": 0},
+    ],
+)
+async def test_a_verification_of_nonsense_is_refused(site: Site, key: str, body: dict[str, Any]) -> None:
+    reply = await site.ask("POST", "/api/audit/verify", key=key, json=body)
+
+    assert (reply.status, reply.code) == (400, "invalid_input")
