@@ -69,6 +69,11 @@ class ExpiringCache(Generic[Key, Value]):
                 raise ShuttingDown("no token can be requested", why="the engine is closed") from None
             raise
 
+    def put(self, key: Key, value: Value, seconds: float) -> None:
+        """Use a value for some seconds."""
+        self._values.pop(key, None)
+        _keep(self._values, key, (self._clock() + seconds, value), self._most)
+
     def forget(self, key: Key, value: Value) -> None:
         """Use a value no longer, unless another one has replaced it."""
         found = self._values.get(key)
@@ -92,8 +97,7 @@ class ExpiringCache(Generic[Key, Value]):
     async def _request(self, key: Key, request: Callable[[], Awaitable[tuple[Value, float]]]) -> Value:
         try:
             value, seconds = await request()
-            self._values.pop(key, None)
-            _keep(self._values, key, (self._clock() + seconds, value), self._most)
+            self.put(key, value, seconds)
             return value
         except HoldfastError as error:
             _keep(self._failures, key, (self._clock() + self._failure_seconds, error), self._most)
