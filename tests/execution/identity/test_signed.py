@@ -12,7 +12,7 @@ import pytest
 from joserfc import jwt as jose
 from joserfc.jwk import KeySet
 
-from holdfast.core.errors import Unavailable
+from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.core.ids import TenantId
 from holdfast.core.request_context import RequestContext, set_request
 from holdfast.engine import Engine
@@ -104,6 +104,17 @@ async def test_a_redirect_to_another_origin_takes_no_identity_there(engine: Engi
     assert HEADER in told(shop)[0]
     assert HEADER not in told(other)[0]
     assert "X-Request-Id" not in told(other)[0]
+
+
+async def test_a_document_does_not_take_the_identity_to_another_address(engine: Engine, shop: Service) -> None:
+    await add_shop(engine, shop, SIGNED)
+    elsewhere = described("https://shop.example.org", {"/order": {"get": {}, "post": {}}})
+
+    with pytest.raises(InvalidInput, match=r"a new address of its service: https://shop\.example\.org"):
+        await engine.sources.reload("shop", document=elsewhere)
+    accepted = await engine.sources.reload("shop", document=elsewhere, accept_address=True)
+
+    assert {each.what for each in accepted.changed} == {("address",)}
 
 
 @dataclass
