@@ -19,7 +19,7 @@ from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.redirects import MOST, redirected_request
 from holdfast.execution.rest.requests import WireRequest, origin_of, secret_names, wire_request
 from holdfast.execution.rest.responses import read_body, to_result
-from holdfast.execution.runner import IN_DOUBT, Result
+from holdfast.execution.runner import IN_DOUBT, JSON, Result
 from holdfast.skills.request import Backend
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Kind, Tool
@@ -298,7 +298,9 @@ def _redact_result(result: Result, redaction: Redaction) -> Result:
     whole = result.whole
     if whole is not None and redaction.is_in(whole):
         whole = None
-    value, kind = redaction.redact(result.value), redaction.redact(result.content_type)
+    value, kind = redaction.redact(result.value), result.content_type
+    if kind != JSON:  # it contains none, but is looked into for long: it could be base64
+        kind = redaction.redact(kind)
     return replace(result, value=value, whole=whole, content_type=kind, plain=True)
 
 
