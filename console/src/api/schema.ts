@@ -169,6 +169,8 @@ export type BackendIdentity = {
   readonly client_secret?: string;
   readonly client_auth?: "basic" | "post";
   readonly actor?: boolean;
+  readonly requested?: "access_token" | "jwt";
+  readonly fallback?: "client_credentials" | "signed" | null;
 };
 
 export type BodyField = {
@@ -583,6 +585,25 @@ export type IdList = {
   readonly more: boolean;
 };
 
+export type IdentityCheck = {
+  readonly kind: string;
+  readonly claims?: Record<string, unknown>;
+};
+
+export type IdentityKey = {
+  readonly kid: string;
+  readonly algorithm: string;
+  readonly signs: boolean;
+  readonly usable: boolean;
+  readonly active_from: string;
+  readonly created_at: string;
+  readonly created_by: string;
+};
+
+export type IdentityKeyList = {
+  readonly keys: ReadonlyArray<IdentityKey>;
+};
+
 export type ImportDetails = {
   readonly imported: SourceImport;
   readonly tools: ReadonlyArray<ToolDifference>;
@@ -598,6 +619,10 @@ export type ImportedSkill = {
   readonly name: string;
   readonly change: "changed" | "created" | "unchanged";
   readonly version: number;
+};
+
+export type JsonWebKeys = {
+  readonly keys: ReadonlyArray<Record<string, unknown>>;
 };
 
 export type Key = {
@@ -623,6 +648,10 @@ export type KeyRequest = {
   readonly agent?: string | null;
   readonly label?: string;
   readonly lifetime_seconds?: number | null;
+};
+
+export type KeyRotation = {
+  readonly now?: boolean;
 };
 
 export type KnownSecret = {
@@ -1531,6 +1560,21 @@ export type SourceEntry = {
   readonly updated_by: string;
 };
 
+export type SourceIdentity = {
+  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange";
+  readonly audience?: string;
+  readonly resource?: string;
+  readonly scopes?: ReadonlyArray<string>;
+  readonly issuer?: string;
+  readonly token_url?: string;
+  readonly client_id?: string;
+  readonly client_secret?: string;
+  readonly client_auth?: "basic" | "post";
+  readonly actor?: boolean;
+  readonly requested?: "access_token" | "jwt";
+  readonly fallback?: "client_credentials" | "signed" | null;
+};
+
 export type SourceImport = {
   readonly revision: number;
   readonly label: string;
@@ -1911,6 +1955,8 @@ export interface Operations {
   "GET /api/gateway/rules/{name}": { path: { name: string }; query: {}; body: undefined; answer: RuleSummary };
   "GET /api/groups": { path: {}; query: { group?: string | null }; body: undefined; answer: GroupLag };
   "POST /api/groups/{group}/reset": { path: { group: string }; query: {}; body: GroupReset; answer: GroupPositions };
+  "GET /api/identity/keys": { path: {}; query: {}; body: undefined; answer: IdentityKeyList };
+  "POST /api/identity/keys": { path: {}; query: {}; body: KeyRotation; answer: IdentityKeyList };
   "GET /api/ids": { path: {}; query: { kind: "approval" | "dead_letter" | "execution" | "memory" | "run"; prefix: string }; body: undefined; answer: IdList };
   "GET /api/keys": { path: {}; query: {}; body: undefined; answer: KeyList };
   "POST /api/keys": { path: {}; query: {}; body: KeyRequest; answer: NewKey };
@@ -1979,6 +2025,7 @@ export interface Operations {
   "DELETE /api/sources/{name}": { path: { name: string }; query: { force?: boolean; version?: number | null }; body: undefined; answer: RemovedSource };
   "GET /api/sources/{name}": { path: { name: string }; query: {}; body: undefined; answer: SourceDetails };
   "PUT /api/sources/{name}": { path: { name: string }; query: {}; body: SourceChange; answer: SourceReport };
+  "POST /api/sources/{name}/identity": { path: { name: string }; query: {}; body: undefined; answer: IdentityCheck };
   "GET /api/sources/{name}/imports": { path: { name: string }; query: { limit?: number }; body: undefined; answer: SourceImportList };
   "GET /api/sources/{name}/imports/{revision}": { path: { name: string; revision: number }; query: {}; body: undefined; answer: ImportDetails };
   "POST /api/sources/{name}/proposals": { path: { name: string }; query: {}; body: ProposalDecision; answer: DecidedProposals };

@@ -39,6 +39,7 @@ COMMANDS = {
     "audit": "Show, verify and export who called and changed what.",
     "agents": "List and show agents.",
     "sources": "Import tools from OpenAPI, GraphQL and JSON-RPC services.",
+    "identity": "List and rotate the keys that sign who calls.",
     "secrets": "Store credentials for the back ends of tools.",
     "runs": "List, show, cancel and retry runs of agents.",
     "approvals": "Approve or deny tool calls of agents.",

@@ -16,7 +16,18 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
 from holdfast.cli.proposals import approve, proposals, reject
+from holdfast.cli.source_identity import NO_IDENTITY, GivenIdentity, describe_identity, takes_identity
 from holdfast.core.errors import InvalidInput, NotFound, TooLarge, Unavailable
+
+
+def show_claims(invocation: Invocation, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Show what a back end gets."""
+    invocation.output.record(found)
+    if not invocation.json:
+        claims = found.get("claims", {})
+        write(sys.stdout, printable("\n".join(f"{name:<10}  {value}" for name, value in claims.items())) + "\n")
+    invocation.output.say(f"The back end of {given['name']} gets: {found['kind'].replace('_', '-')}.")
+
 
 app = group("Import tools from OpenAPI, OpenRPC and GraphQL documents, and from MCP servers.")
 
@@ -45,6 +56,7 @@ derive(app, "ls", "list_sources", table(COLUMNS))
 derive(app, "history", "list_source_imports", table(IMPORTS))
 for decide in (proposals, approve, reject):
     command(app)(decide)
+derive(app, "identity", "try_identity", show_claims)
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Location = Annotated[str, typer.Argument(metavar="LOCATION", help=LOCATIONS)]
@@ -135,6 +147,7 @@ Shared = Annotated[bool | None, typer.Option(help="Let users share a session wit
 
 
 @command(app)
+@takes_identity
 async def add(
     invocation: Invocation,
     name: Name,
@@ -160,6 +173,7 @@ async def add(
     selection: Selection = None,
     depth: Depth = None,
     follow_changes: Follow = None,
+    identity: GivenIdentity = NO_IDENTITY,
 ) -> None:
     """Import operations of a document as tools.
 
@@ -176,6 +190,7 @@ async def add(
     holdfast sources add github --mcp https://mcp.example.com/mcp --header 'Authorization: Bearer {{secret:github}}'
     holdfast sources add files --mcp-command 'node /srv/mcp/files/index.js /srv/shared'
     holdfast sources add github schema.graphql --graphql https://api.github.com/graphql --tag query
+    holdfast sources add shop shop.yaml --all --identity signed
     """
     services = {"jsonrpc": rpc, "graphql": graphql, "mcp": mcp if mcp_command is None else mcp_command}
     kinds = [kind for kind, given in services.items() if given is not None]
@@ -197,6 +212,9 @@ async def add(
         "timeout": timeout,
         "reload_seconds": interval(every, no_reload=no_reload),
     }
+    caller = identity.changed(None)
+    if caller is not None:
+        wanted["identity"] = caller
     if (rules := _selection({}, selection, depth)) is not None:
         wanted["selection"] = rules
     if follow_changes:
@@ -235,6 +253,7 @@ async def show(invocation: Invocation, name: Name) -> None:
 
 
 @command(app)
+@takes_identity
 async def change(
     invocation: Invocation,
     name: Name,
@@ -258,6 +277,7 @@ async def change(
     selection: Selection = None,
     depth: Depth = None,
     follow_changes: Follow = None,
+    identity: GivenIdentity = NO_IDENTITY,
     accept_address: Accept = False,
 ) -> None:
     """Change the selected operations, or how the back end is called. Omitted options are unchanged.
@@ -286,6 +306,10 @@ async def change(
         }
         if follow_changes is not None:
             wanted["pin"] = "follow" if follow_changes else "hold"
+        known_identity = backend.get("identity")
+        caller = identity.changed(known_identity)
+        if caller != known_identity:
+            wanted["identity"] = caller
         if server := _mcp_settings(mcp_command, env, prefix, sampling, shared):
             known: dict[str, Any] = {**(backend.get("mcp") or {})}
             known.pop("url", None)
@@ -436,6 +460,7 @@ def format_source(source: Mapping[str, Any]) -> str:
         "base URL": backend.get("base_url") or "",
         "auth": ", ".join(f"{scheme} by {secret}" for scheme, secret in backend.get("auth", {}).items()),
         "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),
+        "identity": describe_identity(backend.get("identity")),
         "selections": ", ".join(source.get("selection", {}).get("operations", {})),
         "time-out": f"{backend['timeout']:g} s" if backend.get("timeout") else "",
         "changes": "followed" if source["pin"] == "follow" else "held until approved",

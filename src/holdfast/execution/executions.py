@@ -18,6 +18,7 @@ from uuid import UUID
 from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
+from holdfast.core.request_context import current_request
 from holdfast.core.text import render, restore, store
 from holdfast.execution.call_recorder import GRANTED
 from holdfast.execution.executor import Executor
@@ -117,10 +118,12 @@ class Executions:
         agent: str | None = None,
         key: str | None = None,
         timeout: float | None = None,
+        token: str | None = None,
     ) -> Execution:
         """Call a tool and wait for its outcome. A failed call is an outcome, too.
 
         With `agent`, the agent's permissions apply. A second call with the same `key` returns the first execution.
+        `token` is the caller's token of an issuer, for back ends that exchange it. It is not stored.
         """
         tool = (await self._tools.get(name)).tool
         given: dict[str, Any] = {} if arguments is None else dict(arguments)
@@ -129,7 +132,8 @@ class Executions:
             raise InvalidInput(checked.text)
         limit = self._limit(tool, timeout)
         id = uuid7()
-        run = Run(user, agent, None, None, None, str(id), f"execution:{id}")
+        request = current_request().request_id
+        run = Run(user, agent, None, None, None, str(id), f"execution:{id}", request_id=request, token=token)
         mode = await self._executor.mode(tool)
         row = await self._database.one(
             sql("begin_execution"), id, tool.id, store(tool.name), checked, None if key is None else given,

@@ -37,6 +37,7 @@ from holdfast.server.routes import (
     executions,
     groups,
     health,
+    identity,
     ids,
     keys,
     limits,
@@ -90,6 +91,7 @@ OPERATIONS: tuple[ApiOperation, ...] = (
     *sources.operations,
     *proposals.operations,
     *secrets.operations,
+    *identity.operations,
     # Fixed paths come before ids: the first path that matches is used.
     *recall.operations,
     *transfer.operations,

@@ -1,6 +1,6 @@
 """Opens the part of the registry of skills and tools that all tenants share, and composes the part of each tenant."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -49,6 +49,7 @@ class SharedSkills:
     updates: ResourceUpdates
     processes: ProcessCalls
     trials: RuleTrials
+    pass_through: Collection[str]  # hosts that may get callers' own tokens
 
     def of(
         self,
@@ -69,6 +70,7 @@ class SharedSkills:
             self.processes,
             check_seconds=self.settings.check_seconds,
             hold_suspicious=self.settings.hold_suspicious,
+            pass_through=self.pass_through,
         )
         return TenantSkills(
             tools=tools,
@@ -85,7 +87,7 @@ class SharedSkills:
 
 @asynccontextmanager
 async def open_skills(
-    *, settings: ReloadSettings, postgres: Postgres, embeddings: Embeddings
+    *, settings: ReloadSettings, postgres: Postgres, embeddings: Embeddings, pass_through: Collection[str] = ()
 ) -> AsyncGenerator[SharedSkills]:
     """Open it, and start the indexer."""
     async with AsyncExitStack() as stack:
@@ -101,4 +103,5 @@ async def open_skills(
             updates=updates,
             processes=ProcessCalls(),
             trials=trials,
+            pass_through=pass_through,
         )

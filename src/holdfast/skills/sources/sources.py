@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,8 +20,9 @@ from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.definition_scan import scan
 from holdfast.skills.registry_columns import check_tool
-from holdfast.skills.request import AuthScheme, Backend, McpServer
+from holdfast.skills.request import AuthScheme, Backend, BackendIdentity, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules
+from holdfast.skills.sources.identity import check_pass_through
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.imports import SourceImports
 from holdfast.skills.sources.mcp import scheme_of
@@ -117,8 +118,10 @@ class Sources:
         *,
         check_seconds: float = 0,
         hold_suspicious: bool = False,
+        pass_through: Collection[str] = (),
     ) -> None:
         self.check_seconds = check_seconds  # between two checks of a source without an interval; 0: none
+        self._pass_through = pass_through  # hosts that may get callers' own tokens
         self.imports = SourceImports(database)
         self.proposals = Proposals(database, self.imports)
         self._hold_suspicious = hold_suspicious  # tools with warnings, also when a source is added
@@ -144,6 +147,7 @@ class Sources:
         reload_seconds: float | None = None,
         selection: SelectionRules | None = None,
         pin: PinPolicy = "hold",
+        identity: BackendIdentity | None = None,
         by: str = "",
     ) -> SourceReport:
         """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
@@ -156,14 +160,20 @@ class Sources:
         `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it, or
         which program it is. A `url` `file:NAME` is a file in the folder of the settings. The document is checked for
         changes every `reload_seconds`, or as often as the settings say; 0: never. The definitions of its tools are
-        pinned, and later changes held until somebody approves them, unless `pin` is `follow`.
+        pinned, and later changes held until somebody approves them, unless `pin` is `follow`. `identity` says what the
+        back end learns about callers.
         """
         if mcp is not None and kind is None:
             kind = "mcp"
         if kind == "mcp":
             mcp = msgspec.structs.replace(mcp or McpServer(), url=url or "")
         backend = Backend(
-            base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout, mcp=mcp
+            base_url=base_url,
+            auth=dict(auth or {}),
+            headers=dict(headers or {}),
+            timeout=timeout,
+            mcp=mcp,
+            identity=identity,
         )
         settings = SourceSettings(choice or Choice(), backend, reload_seconds, selection or SelectionRules(), pin=pin)
         settings = check_settings(name, settings, is_endpoint=kind == "graphql")
@@ -172,6 +182,7 @@ class Sources:
         reading = await self._read(name, kind, settings, document, url or "")
         if not reading.imported.tools and not reading.imported.offers:
             raise _no_tools_error(name, reading.imported)
+        await self._check_pass_through(None, settings, reading)
         settings = _mark_by_hand(settings, reading, document)
         return await self._store(name, settings, reading, None, approves="all", by=by)
 
@@ -203,6 +214,7 @@ class Sources:
         reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
+        await self._check_pass_through(row, settings, reading)
         if is_check and row["tools"] and not reading.imported.tools:
             raise _all_gone_error(name, row["tools"])
         if not is_check:
@@ -227,6 +239,7 @@ class Sources:
         reload_seconds: float | msgspec.UnsetType | None = msgspec.UNSET,
         selection: SelectionRules | None = None,
         pin: PinPolicy | None = None,
+        identity: BackendIdentity | msgspec.UnsetType | None = msgspec.UNSET,
         document: bytes | None = None,
         url: str | None = None,
         accept_address: bool = False,
@@ -249,6 +262,7 @@ class Sources:
             headers=old.backend.headers if headers is None else dict(headers),
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
             mcp=_changed_server(old.backend.mcp, mcp, url),
+            identity=old.backend.identity if identity is msgspec.UNSET else identity,
         )
         seconds = old.reload_seconds if reload_seconds is msgspec.UNSET else reload_seconds
         settings = replace(
@@ -267,6 +281,7 @@ class Sources:
         else:
             is_same = is_same and backend.base_url == old.backend.base_url
         if is_same and document is None and url is None:
+            await self._check_pass_through(row, settings, None)
             return await self._store(name, settings, None, version, by=by)
         if old.by_hand and document is None and url is None:
             raise InvalidInput(
@@ -280,6 +295,7 @@ class Sources:
         reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
+        await self._check_pass_through(row, settings, reading)
         settings = _mark_by_hand(settings, reading, document)
         approves: Approves = "settings" if reading.hash == row["document_hash"] else "none"
         return await self._store(name, settings, reading, version, approves=approves, by=by)
@@ -384,7 +400,8 @@ class Sources:
 
     async def _check_origins(self, row: Row, settings: SourceSettings, origins: AbstractSet[str]) -> None:
         """Refuse origins of a service that the source does not know yet, if it has secrets and no base URL."""
-        if not settings.secrets or settings.backend.base_url is not None:
+        has_credentials = bool(settings.secrets) or settings.backend.identity is not None
+        if not has_credentials or settings.backend.base_url is not None:
             return
         old = settings_of(row["settings"]).backend
         known = {origin_of(each["url"]) for each in await self._database.all(sql("source_tools"), row["source_id"])}
@@ -395,10 +412,26 @@ class Sources:
             name = row["name"]
             raise InvalidInput(
                 f"{name} has a new address of its service: {', '.join(sorted(new_origins))[:300]}",
-                why="the secrets of the source would be sent there",
+                why="the secrets of the source, or its callers' identity, would be sent there",
                 next="If the change is intended, accept it (--accept-address) or pass the base URL.",
                 origins=sorted(new_origins),
             )
+
+    async def _check_pass_through(self, row: Row | None, settings: SourceSettings, reading: _Reading | None) -> None:
+        """Refuse to pass callers' tokens to an address that the operator has not allowed."""
+        backend = settings.backend
+        if backend.identity is None or backend.identity.kind != "pass_through":
+            return
+        if backend.base_url is not None:
+            origins = {origin_of(backend.base_url)}
+        elif reading is not None:
+            origins = {origin_of(each.tool.request.url) for each in reading.imported.tools if each.tool.request}
+        else:
+            assert row is not None
+            rows = await self._database.all(sql("source_tools"), row["source_id"])
+            origins = {origin_of(each["url"]) for each in rows}
+        kind = reading.kind if reading is not None else cast(Row, row)["kind"]
+        check_pass_through(backend.identity, kind, origins, self._pass_through)
 
     async def _store(
         self,
@@ -642,7 +675,10 @@ def _missing_auth(security: Iterable[Security], backend: Backend) -> tuple[str, 
     """Return the security schemes that lack a secret, of tools for which no alternative is complete."""
     missing: set[str] = set()
     for alternatives in security:
-        missing_schemes = [{scheme.name for scheme in each} - backend.auth.keys() for each in alternatives]
+        missing_schemes = [
+            {scheme.name for scheme in each if not backend.has_token_for(scheme)} - backend.auth.keys()
+            for each in alternatives
+        ]
         if missing_schemes and all(missing_schemes):
             missing.update(*missing_schemes)
     return tuple(sorted(missing))
