@@ -1,9 +1,10 @@
 """The gateway of one tenant: lists and calls tools for a caller."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from holdfast.access.principals import Principal
+from holdfast.access.principals import Principal, with_included
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Outcome
@@ -63,20 +64,33 @@ class Gateway:
     ) -> Outcome:
         """Call a tool by a name that the caller sees; a failed call is an outcome, too.
 
-        Raises NotFound if the caller sees no such tool, Forbidden if a person has to allow the call and has not, and
-        InputRequired if the call waits for its client.
+        Raises NotFound if the caller sees no such tool, MissingScope if the caller would see it with more scopes,
+        Forbidden if a person has to allow the call and has not, and InputRequired if the call waits for its client.
         """
         view = await self.inventory.view(caller)
         listed = view.by_name.get(name)
         if listed is None:
+            await self.require_scopes_for(name, caller)
             raise unknown_tool(name)
         if listed.name == CALL_TOOL:
             found = resolve_call(view, arguments)
             if isinstance(found, Outcome):
+                await self.require_scopes_for(arguments.get("name"), caller)
                 return found
             listed, arguments = found
         limit = self._settings.timeout if timeout is None else min(timeout, self._settings.timeout)
         return await self._proceed(GatewayCall(listed, arguments, caller, view, limit, client))
+
+    async def require_scopes_for(self, name: object, caller: Principal) -> None:
+        """Raise MissingScope if the caller does not see a tool, but would with a user's scopes that its issuer grants.
+
+        A tool that only an admin sees looks missing: who is an admin is not a matter of what a client has asked for.
+        """
+        for scope in ("read", "write"):
+            if scope in caller.grantable and scope not in caller.scopes:
+                wider = replace(caller, scopes=caller.scopes | with_included([scope]))
+                if name in (await self.inventory.view(wider)).by_name:
+                    caller.require(scope)
 
     async def run_for(self, caller: Principal, client: Client = SILENT) -> CallerRun:
         """Return a run in which a caller reads something, such as a resource or a prompt.

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from holdfast.access.keys import PREFIX, SESSION_LIFETIME
 from holdfast.core.errors import Unauthenticated
 from holdfast.server.authentication import COOKIE
+from holdfast.server.challenges import Challenges
 from holdfast.server.files import SCREENS
 from holdfast.server.host_origin import scheme_of
 from holdfast.server.operations import ApiCall, ApiOperations
@@ -81,7 +82,9 @@ async def login(call: ApiCall, body: Login) -> Response:
         session = await call.engine.keys.exchange_link(_link_in(body.link))
     except Unauthenticated as error:
         notice = REFUSED.format(what=_sentence(error.what), rest=_sentence(error.why))
-        return _page(call, body.to, notice=notice, help=HELP, status=HTTPStatus.UNAUTHORIZED)
+        page = _page(call, body.to, notice=notice, help=HELP, status=HTTPStatus.UNAUTHORIZED)
+        page.headers["www-authenticate"] = Challenges(call.engine.config).of(error, call.request.scope) or ""
+        return page
     return _with_session(call, session, screen_or_home(body.to), lifetime=int(SESSION_LIFETIME.total_seconds()))
 
 
