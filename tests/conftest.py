@@ -26,6 +26,7 @@ from holdfast.postgres.options import Options
 from tests.clock import Clock
 from tests.embeddings.models import models
 from tests.kafka.broker import Broker, broker_or_skip
+from tests.oauth.keycloak import Keycloak, keycloak_or_skip
 from tests.processes import Processes
 from tests.remote import RemoteServer, remote_server
 from tests.verdicts import share_verdicts
@@ -162,6 +163,14 @@ def broker(kafka: Broker) -> Iterator[Broker]:
     """A running Kafka, put right again after a test that killed or paused it."""
     yield kafka
     kafka.revive()
+
+
+@pytest.fixture(scope="session")
+def keycloak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
+    """The Keycloak of this test run; without one, the tests that need it are skipped."""
+    here = tmp_path_factory.getbasetemp()
+    # The processes of pytest-xdist have folders in the folder of the run.
+    yield from keycloak_or_skip(here.parent if "PYTEST_XDIST_WORKER" in os.environ else here)
 
 
 @pytest.fixture

@@ -154,6 +154,8 @@ class Engine:
         self.call_records = shared.execution.records
         self.scripts = self._execution.scripts
         self.mcp = self._execution.mcp
+        self.identity_keys = shared.execution.identities.keys
+        self.backend_identities = self._execution.identities
 
         self._agents = shared.agents.of(
             self.database,
@@ -291,8 +293,17 @@ async def open_engine(
         memory = await enter(
             open_memory(settings=config.memory, limits=config.limits, postgres=postgres, embeddings=embeddings)
         )
-        skills = await enter(open_skills(settings=config.sources, postgres=postgres, embeddings=embeddings))
-        execution = await enter(open_execution(config=config, postgres=postgres, secret=access.secret))
+        skills = await enter(
+            open_skills(
+                settings=config.sources,
+                postgres=postgres,
+                embeddings=embeddings,
+                pass_through=config.execution.pass_through,
+            )
+        )
+        execution = await enter(
+            open_execution(config=config, postgres=postgres, secret=access.secret, tenants=access.tenants)
+        )
         caller = await enter(Caller(config.llm, limits=config.limits))
         agents = await enter(open_agents(config=config, postgres=postgres, bus=bus, caller=caller))
         shared = Shared(

@@ -25,7 +25,8 @@ NOT_COMMANDS = {
     ],
     "Browsers sign in and out; `holdfast keys link` creates the link for it.": ["login", "login_page", "logout"],
     "Monitoring and clients of other protocols read it by its address.": [
-        "healthz", "list_services", "metrics", "protected_resource", "protected_resource_at", "readyz",
+        "healthz", "list_services", "metrics", "protected_resource", "protected_resource_at", "public_keys",
+        "readyz",
     ],
 }  # fmt: skip
 

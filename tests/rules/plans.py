@@ -224,6 +224,7 @@ WITHOUT_LOOKUP = {
         "access/sql/create_key.sql",
         "access/sql/create_tenant.sql",
         "bus/sql/wake.sql",
+        "execution/identity/sql/add_identity_key.sql",
         "memory/sql/store_setting.sql",
         "memory/sql/store_wanted_models.sql",
         "skills/sql/notify_updated.sql",

@@ -97,6 +97,7 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "execution/sql/tenants_with_old_executions.sql": Plan(
         "execution_finished_alone", (timedelta(days=30),), ("tenant",)
     ),
+    "execution/identity/sql/identity_keys.sql": Cold("reads the few keys that sign who calls"),
     "execution/mcp/sql/announced_sources.sql": Cold("lists the MCP servers of all tenants, for who listens to them"),
     "skills/sources/sql/due_checks.sql": Plan("source_check_due", (2.0, True)),
     "skills/sources/sql/resume_checks.sql": Cold("once when an engine starts"),

@@ -159,6 +159,8 @@ export type BackendIdentity = {
   readonly client_secret?: string;
   readonly client_auth?: "basic" | "post";
   readonly actor?: boolean;
+  readonly requested?: "access_token" | "jwt";
+  readonly fallback?: "client_credentials" | "signed" | null;
 };
 
 export type BodyField = {
@@ -484,6 +486,40 @@ export type IdList = {
   readonly more: boolean;
 };
 
+export type Identity = {
+  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange";
+  readonly audience?: string;
+  readonly resource?: string;
+  readonly scopes?: ReadonlyArray<string>;
+  readonly issuer?: string;
+  readonly token_url?: string;
+  readonly client_id?: string;
+  readonly client_secret?: string;
+  readonly client_auth?: "basic" | "post";
+  readonly actor?: boolean;
+  readonly requested?: "access_token" | "jwt";
+  readonly fallback?: "client_credentials" | "signed" | null;
+};
+
+export type IdentityCheck = {
+  readonly kind: string;
+  readonly claims?: Record<string, unknown>;
+};
+
+export type IdentityKey = {
+  readonly kid: string;
+  readonly algorithm: string;
+  readonly signs: boolean;
+  readonly usable: boolean;
+  readonly active_from: string;
+  readonly created_at: string;
+  readonly created_by: string;
+};
+
+export type IdentityKeyList = {
+  readonly keys: ReadonlyArray<IdentityKey>;
+};
+
 export type ImportDetails = {
   readonly imported: SourceImport;
   readonly tools: ReadonlyArray<ToolDifference>;
@@ -524,6 +560,10 @@ export type KeyRequest = {
   readonly agent?: string | null;
   readonly label?: string;
   readonly lifetime_seconds?: number | null;
+};
+
+export type KeyRotation = {
+  readonly now?: boolean;
 };
 
 export type KnownSecret = {
@@ -774,6 +814,7 @@ export type NewSource = {
   readonly mcp?: McpSettings | null;
   readonly reload_seconds?: 0 | unknown | null;
   readonly selection?: Selection;
+  readonly identity?: Identity | null;
 };
 
 export type NewTenant = {
@@ -934,6 +975,10 @@ export type ProtectedResource = {
   readonly bearer_methods_supported: ReadonlyArray<string>;
   readonly resource_name: string;
   readonly scopes_supported?: ReadonlyArray<string>;
+};
+
+export type PublicKeys = {
+  readonly keys: ReadonlyArray<Record<string, unknown>>;
 };
 
 export type PublishedRecord = {
@@ -1261,6 +1306,7 @@ export type SourceChange = {
   readonly mcp?: McpSettings | null;
   readonly reload_seconds?: 0 | unknown | null;
   readonly selection?: Selection | null;
+  readonly identity?: Identity | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly accept_address?: boolean;
@@ -1614,6 +1660,8 @@ export interface Operations {
   "GET /api/executions/{id}/sandbox": { path: { id: string }; query: {}; body: undefined; answer: SandboxExecutionList };
   "GET /api/groups": { path: {}; query: { group?: string | null }; body: undefined; answer: GroupLag };
   "POST /api/groups/{group}/reset": { path: { group: string }; query: {}; body: GroupReset; answer: GroupPositions };
+  "GET /api/identity/keys": { path: {}; query: {}; body: undefined; answer: IdentityKeyList };
+  "POST /api/identity/keys": { path: {}; query: {}; body: KeyRotation; answer: IdentityKeyList };
   "GET /api/ids": { path: {}; query: { kind: "approval" | "dead_letter" | "execution" | "memory" | "run"; prefix: string }; body: undefined; answer: IdList };
   "GET /api/keys": { path: {}; query: {}; body: undefined; answer: KeyList };
   "POST /api/keys": { path: {}; query: {}; body: KeyRequest; answer: NewKey };
@@ -1676,6 +1724,7 @@ export interface Operations {
   "DELETE /api/sources/{name}": { path: { name: string }; query: { force?: boolean; version?: number | null }; body: undefined; answer: RemovedSource };
   "GET /api/sources/{name}": { path: { name: string }; query: {}; body: undefined; answer: SourceDetails };
   "PUT /api/sources/{name}": { path: { name: string }; query: {}; body: SourceChange; answer: SourceReport };
+  "POST /api/sources/{name}/identity": { path: { name: string }; query: {}; body: undefined; answer: IdentityCheck };
   "GET /api/sources/{name}/imports": { path: { name: string }; query: { limit?: number }; body: undefined; answer: SourceImportList };
   "GET /api/sources/{name}/imports/{revision}": { path: { name: string; revision: number }; query: {}; body: undefined; answer: ImportDetails };
   "POST /api/sources/{name}/reload": { path: { name: string }; query: {}; body: Reloading; answer: SourceReport };

@@ -31,6 +31,7 @@ class Tenants:
     def __init__(self, system: PooledStatements) -> None:
         self._system = system
         self._ids: dict[str | UUID, TenantId] = {}  # a cache: a tenant's name never changes
+        self._names: dict[UUID, str] = {}
 
     async def create(self, name: str) -> Tenant:
         """Create a tenant."""
@@ -70,6 +71,12 @@ class Tenants:
         if tenant not in self._ids:
             self._ids[tenant] = (await (self.find(tenant) if isinstance(tenant, str) else self.get(tenant))).id
         return self._ids[tenant]
+
+    async def name_of(self, id: UUID) -> str:
+        """Return the name of an existing tenant. Caches it."""
+        if id not in self._names:
+            self._names[id] = (await self.get(id)).name
+        return self._names[id]
 
 
 def check_name(name: str) -> None:

@@ -37,6 +37,7 @@ COMMANDS = {
     "keys": "Create, list and revoke API keys.",
     "agents": "List and show agents.",
     "sources": "Import tools from OpenAPI, GraphQL and JSON-RPC services.",
+    "identity": "List and rotate the keys that sign who calls.",
     "secrets": "Store credentials for the back ends of tools.",
     "runs": "List, show, cancel and retry runs of agents.",
     "approvals": "Approve or deny tool calls of agents.",

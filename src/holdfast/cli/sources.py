@@ -15,7 +15,33 @@ from holdfast.cli.durations import lifetime
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
+from holdfast.cli.source_identity import (
+    Actor,
+    Audience,
+    ClientAuth,
+    ClientId,
+    ClientSecret,
+    Fallback,
+    IdentityOption,
+    Issuer,
+    Requested,
+    Resource,
+    Scope,
+    TokenUrl,
+    describe_identity,
+    identity_of,
+)
 from holdfast.core.errors import InvalidInput, NotFound, TooLarge, Unavailable
+
+
+def show_claims(invocation: Invocation, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Show what a back end gets."""
+    invocation.output.record(found)
+    if not invocation.json:
+        claims = found.get("claims", {})
+        write(sys.stdout, printable("\n".join(f"{name:<10}  {value}" for name, value in claims.items())) + "\n")
+    invocation.output.say(f"The back end of {given['name']} gets: {found['kind'].replace('_', '-')}.")
+
 
 app = group("Import tools from OpenAPI, OpenRPC and GraphQL documents, and from MCP servers.")
 
@@ -34,6 +60,7 @@ LOCATIONS = "File, - for stdin, http(s) URL, or file:NAME on the server."
 
 derive(app, "ls", "list_sources", table(COLUMNS))
 derive(app, "history", "list_source_imports", table(IMPORTS))
+derive(app, "identity", "try_identity", show_claims)
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Location = Annotated[str, typer.Argument(metavar="LOCATION", help=LOCATIONS)]
@@ -141,6 +168,18 @@ async def add(
     no_reload: NoReload = False,
     selection: Selection = None,
     depth: Depth = None,
+    identity: IdentityOption = None,
+    audience: Audience = None,
+    resource: Resource = None,
+    scope: Scope = None,
+    issuer: Issuer = None,
+    token_url: TokenUrl = None,
+    client_id: ClientId = None,
+    client_secret: ClientSecret = None,
+    client_auth: ClientAuth = None,
+    actor: Actor = None,
+    requested: Requested = None,
+    fallback: Fallback = None,
 ) -> None:
     """Import operations of a document as tools.
 
@@ -157,6 +196,7 @@ async def add(
     holdfast sources add github --mcp https://mcp.example.com/mcp --header 'Authorization: Bearer {{secret:github}}'
     holdfast sources add files --mcp-command 'node /srv/mcp/files/index.js /srv/shared'
     holdfast sources add github schema.graphql --graphql https://api.github.com/graphql --tag query
+    holdfast sources add shop shop.yaml --all --identity signed
     """
     services = {"jsonrpc": rpc, "graphql": graphql, "mcp": mcp if mcp_command is None else mcp_command}
     kinds = [kind for kind, given in services.items() if given is not None]
@@ -178,6 +218,23 @@ async def add(
         "timeout": timeout,
         "reload_seconds": interval(every, no_reload=no_reload),
     }
+    caller = identity_of(
+        identity,
+        None,
+        audience=audience,
+        resource=resource,
+        scopes=scope,
+        issuer=issuer,
+        token_url=token_url,
+        client_id=client_id,
+        client_secret=client_secret,
+        client_auth=client_auth,
+        actor=actor,
+        requested=requested,
+        fallback=fallback,
+    )
+    if caller is not None:
+        wanted["identity"] = caller
     if (rules := _selection({}, selection, depth)) is not None:
         wanted["selection"] = rules
     document = None
@@ -232,6 +289,18 @@ async def change(
     no_reload: NoReload = False,
     selection: Selection = None,
     depth: Depth = None,
+    identity: IdentityOption = None,
+    audience: Audience = None,
+    resource: Resource = None,
+    scope: Scope = None,
+    issuer: Issuer = None,
+    token_url: TokenUrl = None,
+    client_id: ClientId = None,
+    client_secret: ClientSecret = None,
+    client_auth: ClientAuth = None,
+    actor: Actor = None,
+    requested: Requested = None,
+    fallback: Fallback = None,
     accept_address: Accept = False,
 ) -> None:
     """Change the selected operations, or how the back end is called. Omitted options are unchanged.
@@ -258,6 +327,24 @@ async def change(
             "url": _url(location) or mcp,
             "accept_address": accept_address,
         }
+        known_identity = backend.get("identity")
+        caller = identity_of(
+            identity,
+            known_identity,
+            audience=audience,
+            resource=resource,
+            scopes=scope,
+            issuer=issuer,
+            token_url=token_url,
+            client_id=client_id,
+            client_secret=client_secret,
+            client_auth=client_auth,
+            actor=actor,
+            requested=requested,
+            fallback=fallback,
+        )
+        if caller != known_identity:
+            wanted["identity"] = caller
         if server := _mcp_settings(mcp_command, env, prefix, sampling, shared):
             known: dict[str, Any] = {**(backend.get("mcp") or {})}
             known.pop("url", None)
@@ -404,6 +491,7 @@ def format_source(source: Mapping[str, Any]) -> str:
         "base URL": backend.get("base_url") or "",
         "auth": ", ".join(f"{scheme} by {secret}" for scheme, secret in backend.get("auth", {}).items()),
         "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),
+        "identity": describe_identity(backend.get("identity")),
         "selections": ", ".join(source.get("selection", {}).get("operations", {})),
         "time-out": f"{backend['timeout']:g} s" if backend.get("timeout") else "",
         "reload": reload_of(source),

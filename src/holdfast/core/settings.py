@@ -615,6 +615,11 @@ class ExecutionSettings(SettingsSection):
     secret_key: StrongSecret = Field(
         default=None, description="key that encrypts the secrets of back ends; if unset, the installation's secret"
     )
+    pass_through: Names = Field(
+        default=(),
+        description="hosts of REST services to which sources may pass callers' own tokens, each with an optional port; "
+        "by default none; see [identity.md](identity.md)",
+    )
     keep_days: Count = Field(
         default=30, description="days to keep executions outside of turns, and records of the sandbox"
     )

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.access.tenants import Tenants
 from holdfast.bus.composition import TenantBus
 from holdfast.bus.handlers import Handler
 from holdfast.bus.workers import Worker, WorkerContext
@@ -22,6 +23,13 @@ from holdfast.execution.event_tools import EventTools
 from holdfast.execution.executions import Executions
 from holdfast.execution.executor import Executor
 from holdfast.execution.function_runner import FunctionRunner
+from holdfast.execution.identity.authorization_servers import AuthorizationServers
+from holdfast.execution.identity.identities import BackendIdentities, SharedIdentities
+from holdfast.execution.identity.own_tokens import OwnTokens, TokenRequests
+from holdfast.execution.identity.signed_tokens import SignedTokens
+from holdfast.execution.identity.signing_keys import SigningKeys
+from holdfast.execution.identity.token_endpoint import TokenEndpoint
+from holdfast.execution.identity.token_exchange import TokenExchange
 from holdfast.execution.mcp.listener import McpListener
 from holdfast.execution.mcp.runner import McpBackends, McpRunner
 from holdfast.execution.mcp.servers import McpServers
@@ -31,7 +39,7 @@ from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.graphql import GRAPHQL, INTROSPECTION, GraphqlRunner
 from holdfast.execution.rest.jsonrpc import JSON_RPC
-from holdfast.execution.rest.runner import REST, Dialect, HttpRunner
+from holdfast.execution.rest.runner import REST, Dialect, HttpRunner, Identify
 from holdfast.execution.running_calls import RunningCalls
 from holdfast.execution.sandbox.kinds import InstalledKinds
 from holdfast.execution.sandbox.languages import LANGUAGES
@@ -72,6 +80,7 @@ class TenantExecution:
     workers: WorkerContext
     mcp: McpBackends
     scripts: Scripts
+    identities: BackendIdentities
 
     async def declare(
         self,
@@ -134,6 +143,7 @@ class SharedExecution:
     tool_calls: Shares
     sandbox: Sandbox
     probe: SandboxProbe
+    identities: SharedIdentities
 
     @property
     def runs(self) -> InstalledKinds:
@@ -145,21 +155,38 @@ class SharedExecution:
         secrets = Secrets(database, self.sealing)
         files = SourceFiles(self.folder, tenant=database.tenant, owner=owner)
         # An answer to an introspection query is a document, and may be as large as one.
-        graphql = HttpRunner(self.egress, secrets.values, dialect=INTROSPECTION, max_response_bytes=MAX_DOCUMENT_BYTES)
-        rpc = self._http(secrets, JSON_RPC)
-        return SourceDocuments(self.documents, rpc, graphql, self._mcp(database, secrets), files)
+        identify = self._identities(database, secrets).of_engine
+        graphql = HttpRunner(
+            self.egress,
+            secrets.values,
+            dialect=INTROSPECTION,
+            max_response_bytes=MAX_DOCUMENT_BYTES,
+            identify=identify,
+        )
+        rpc = self._http(secrets, JSON_RPC, identify)
+        return SourceDocuments(self.documents, rpc, graphql, self._mcp(database, secrets, identify), files)
 
     def listener(self, postgres: Postgres) -> McpListener:
         """Return what listens to the MCP servers of all tenants."""
-        return McpListener(postgres, lambda database: self._mcp(database, Secrets(database, self.sealing)))
 
-    def _mcp(self, database: Database, secrets: Secrets) -> McpBackends:
+        def backends(database: Database) -> McpBackends:
+            secrets = Secrets(database, self.sealing)
+            return self._mcp(database, secrets, self._identities(database, secrets).of_engine)
+
+        return McpListener(postgres, backends)
+
+    def _identities(self, database: Database, secrets: Secrets) -> BackendIdentities:
+        return BackendIdentities(database, self.identities, secrets.values)
+
+    def _mcp(self, database: Database, secrets: Secrets, identify: Identify) -> McpBackends:
         commands, timeout = self.settings.commands, self.agents.tool_timeout
-        return McpBackends(database, self.servers, secrets.values, commands=commands, timeout=timeout)
+        return McpBackends(
+            database, self.servers, secrets.values, commands=commands, timeout=timeout, identify=identify
+        )
 
-    def _http(self, secrets: Secrets, dialect: Dialect) -> HttpRunner:
+    def _http(self, secrets: Secrets, dialect: Dialect, identify: Identify) -> HttpRunner:
         most = self.settings.max_response_bytes
-        return HttpRunner(self.egress, secrets.values, dialect=dialect, max_response_bytes=most)
+        return HttpRunner(self.egress, secrets.values, dialect=dialect, max_response_bytes=most, identify=identify)
 
     def of(
         self,
@@ -172,15 +199,17 @@ class SharedExecution:
     ) -> TenantExecution:
         """Return the part of a tenant. Calls that do not come through the gateway pass the `policies` here."""
         secrets = Secrets(database, self.sealing)
-        backends = self._mcp(database, secrets)
+        identities = self._identities(database, secrets)
+        identify = identities.of_call
+        backends = self._mcp(database, secrets, identify)
         scripts = Scripts(database, self.sandbox, self.probe, self.settings.sandbox)
         script_runner = ScriptRunner(database, scripts)
         executor = Executor(
             {
                 "function": self.functions,
-                "rest": self._http(secrets, REST),
-                "graphql": GraphqlRunner(self._http(secrets, GRAPHQL), SelectableTypes(database)),
-                "jsonrpc": self._http(secrets, JSON_RPC),
+                "rest": self._http(secrets, REST, identify),
+                "graphql": GraphqlRunner(self._http(secrets, GRAPHQL, identify), SelectableTypes(database)),
+                "jsonrpc": self._http(secrets, JSON_RPC, identify),
                 "mcp_server": McpRunner(backends),
                 **dict.fromkeys(LANGUAGES, script_runner),
             },
@@ -211,13 +240,17 @@ class SharedExecution:
             workers=bus.workers,
             mcp=backends,
             scripts=scripts,
+            identities=identities,
         )
 
 
 @asynccontextmanager
-async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -> AsyncGenerator[SharedExecution]:
+async def open_execution(
+    *, config: Config, postgres: Postgres, secret: bytes, tenants: Tenants
+) -> AsyncGenerator[SharedExecution]:
     """Open it. Stored secrets are encrypted by the key of the settings, else by the installation's `secret`."""
     settings, limits = config.execution, config.limits
+    sealing = settings.secret_key.get_secret_value().encode() if settings.secret_key else secret
     async with AsyncExitStack() as stack:
         egress = Egress(
             AllowedHosts.parse(settings.allow_private), connections=settings.connections, limits=config.limits
@@ -238,10 +271,12 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
         stack.push_async_callback(records.close)
         await stack.enter_async_context(ExecutionSweeper(postgres, settings))
         sandbox = Sandbox(processes)
+        identities = open_identities(config, postgres, egress, sealing, tenants)
+        stack.push_async_callback(identities.close)
         yield SharedExecution(
             settings=settings,
             agents=config.agents,
-            sealing=settings.secret_key.get_secret_value().encode() if settings.secret_key else secret,
+            sealing=sealing,
             egress=egress,
             documents=Documents(egress),
             folder=SourceFolder(config.sources.folder),
@@ -251,8 +286,27 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             functions=FunctionRunner(settings.functions),
             sandbox=sandbox,
             probe=open_probe(config, sandbox),
+            identities=identities,
             tool_calls=shared_by_tenant(limits, "tool calls", limits.tool_calls, setting="limits.tool_calls"),
         )
+
+
+def open_identities(
+    config: Config, postgres: Postgres, egress: Egress, sealing: bytes, tenants: Tenants
+) -> SharedIdentities:
+    """Return what says to back ends who calls."""
+    keys = SigningKeys(postgres.system, sealing)
+    requests = TokenRequests(AuthorizationServers(egress), TokenEndpoint(egress))
+    own = OwnTokens(requests)
+    return SharedIdentities(
+        keys=keys,
+        signed=SignedTokens(keys, issuer=config.resource),
+        requests=requests,
+        own=own,
+        exchange=TokenExchange(requests, own),
+        tenants=tenants,
+        pass_through=config.execution.pass_through,
+    )
 
 
 def open_probe(config: Config, sandbox: Sandbox) -> SandboxProbe:

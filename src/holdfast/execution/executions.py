@@ -117,10 +117,12 @@ class Executions:
         agent: str | None = None,
         key: str | None = None,
         timeout: float | None = None,
+        token: str | None = None,
     ) -> Execution:
         """Call a tool and wait for its outcome. A failed call is an outcome, too.
 
         With `agent`, the agent's permissions apply. A second call with the same `key` returns the first execution.
+        `token` is the caller's token of an issuer, for back ends that exchange it. It is not stored.
         """
         tool = (await self._tools.get(name)).tool
         given: dict[str, Any] = {} if arguments is None else dict(arguments)
@@ -129,7 +131,7 @@ class Executions:
             raise InvalidInput(checked.text)
         limit = self._limit(tool, timeout)
         id = uuid7()
-        run = Run(user, agent, None, None, None, str(id), f"execution:{id}")
+        run = Run(user, agent, None, None, None, str(id), f"execution:{id}", token=token)
         mode = await self._executor.mode(tool)
         row = await self._database.one(
             sql("begin_execution"), id, tool.id, store(tool.name), checked, None if key is None else given,

@@ -83,6 +83,17 @@ class Redaction:
         self._forms = {form for secret in secrets if secret for form in _forms(secret)}
         self._longest = max(map(len, self._forms)) if self._forms else 0
 
+    def and_also(self, other: "Redaction | None") -> "Redaction":
+        """Return the redaction of the secrets of both."""
+        if other is None or not other._forms:
+            return self
+        if not self._forms:
+            return other
+        both = Redaction(())
+        both._forms = self._forms | other._forms
+        both._longest = max(self._longest, other._longest)
+        return both
+
     def redact(self, value: Any) -> Any:
         """Return text, or JSON with its keys and numbers, without the secrets; the same object if it has none."""
         if not self._forms:

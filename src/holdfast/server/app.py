@@ -36,6 +36,7 @@ from holdfast.server.routes import (
     executions,
     groups,
     health,
+    identity,
     ids,
     keys,
     memories,
@@ -82,6 +83,7 @@ OPERATIONS: tuple[ApiOperation, ...] = (
     *notes.operations,
     *sources.operations,
     *secrets.operations,
+    *identity.operations,
     # Fixed paths come before ids: the first path that matches is used.
     *recall.operations,
     *transfer.operations,

@@ -1,6 +1,6 @@
 """Opens the part of the registry of skills and tools that all tenants share, and composes the part of each tenant."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -44,6 +44,7 @@ class SharedSkills:
     embeddings: Embeddings
     updates: ResourceUpdates
     processes: ProcessCalls
+    pass_through: Collection[str]  # hosts that may get callers' own tokens
 
     def of(
         self, database: Database, *, runs: RunnableKinds, fetch: Fetch, fetch_if_changed: FetchIfChanged
@@ -51,7 +52,14 @@ class SharedSkills:
         """Return the part of a tenant. `runs` says which kinds of tools run here. `fetch` reads documents of APIs."""
         tools = Tools(database, runs)
         catalogs = Catalogs(database, tools)
-        sources = Sources(database, tools, fetch, self.processes, check_seconds=self.settings.check_seconds)
+        sources = Sources(
+            database,
+            tools,
+            fetch,
+            self.processes,
+            check_seconds=self.settings.check_seconds,
+            pass_through=self.pass_through,
+        )
         return TenantSkills(
             tools=tools,
             skills=Skills(database, tools),
@@ -66,7 +74,7 @@ class SharedSkills:
 
 @asynccontextmanager
 async def open_skills(
-    *, settings: ReloadSettings, postgres: Postgres, embeddings: Embeddings
+    *, settings: ReloadSettings, postgres: Postgres, embeddings: Embeddings, pass_through: Collection[str] = ()
 ) -> AsyncGenerator[SharedSkills]:
     """Open it, and start the indexer."""
     async with AsyncExitStack() as stack:
@@ -74,5 +82,10 @@ async def open_skills(
         updates = ResourceUpdates(postgres.system)
         stack.push_async_callback(updates.close)
         yield SharedSkills(
-            settings=settings, system=postgres.system, embeddings=embeddings, updates=updates, processes=ProcessCalls()
+            settings=settings,
+            system=postgres.system,
+            embeddings=embeddings,
+            updates=updates,
+            processes=ProcessCalls(),
+            pass_through=pass_through,
         )

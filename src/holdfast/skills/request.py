@@ -118,7 +118,9 @@ class BackendIdentity(Struct, frozen=True):
 
     `audience` and `resource` say for whom a token is. `issuer` is the authorization server, whose metadata name its
     endpoints, unless `token_url` and `authorize_url` do. `client_id` is this engine's, `client_secret` the name of a
-    secret. `actor`: the exchanged token names this engine as the actor.
+    secret. `actor`: the exchanged token names this engine as the actor. `requested` is the type of token that is
+    requested in exchange. `fallback`: what the back end gets if the caller has no token to exchange, as in an agent's
+    turn; None: the call is refused.
     """
 
     kind: IdentityKind
@@ -132,6 +134,13 @@ class BackendIdentity(Struct, frozen=True):
     client_secret: str = ""
     client_auth: Literal["basic", "post"] = "basic"
     actor: bool = False
+    requested: Literal["access_token", "jwt"] = "access_token"
+    fallback: Literal["signed", "client_credentials"] | None = None
+
+    @property
+    def sends_token(self) -> bool:
+        """Whether requests have a token in `Authorization`."""
+        return self.kind != "signed"
 
 
 class RequestTemplate(Struct, frozen=True):
@@ -168,6 +177,10 @@ class Backend(Struct, frozen=True):
     timeout: float | None = None
     mcp: McpServer | None = None
     identity: BackendIdentity | None = None
+
+    def has_token_for(self, scheme: AuthScheme) -> bool:
+        """Whether the token of the identity is what a security scheme asks for."""
+        return scheme.kind == "bearer" and self.identity is not None and self.identity.sends_token
 
     def to_json(self) -> Any:
         """Return the stored form."""

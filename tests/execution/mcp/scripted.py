@@ -115,7 +115,7 @@ class ScriptedProgram(MessageChannel):
         """Write a message."""
         self._output.put_nowait(message)
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
         """Take a message."""
         self.received.append(message)
         if self._handle is not None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 from holdfast.core.background import end_task
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.execution.mcp.exchange import MAX_MESSAGES, Exchange
+from holdfast.execution.mcp.exchange import MAX_MESSAGES, NO_HEADERS, Exchange
 from holdfast.execution.mcp.http import IN_DOUBT, SessionGone
 from holdfast.execution.mcp.legacy_session import LegacyServer, answer
 from holdfast.execution.mcp.messages import Message, params_of, refusal
@@ -28,8 +28,8 @@ Notify = Callable[[str], None]  # takes the method of a notification that belong
 class MessageChannel(Protocol):
     """A connection with a server, for messages in both directions."""
 
-    async def send(self, message: Message) -> None:
-        """Send a message. Raise Unavailable if the server is gone."""
+    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
+        """Send a message. Raise Unavailable if the server is gone. Only requests of HTTP have headers."""
         ...
 
     def messages(self) -> AsyncIterator[Message]:
@@ -75,17 +75,17 @@ class ChannelServer(LegacyServer, ModernServer):
                 raise SessionGone
             pending = self._requests[message["id"]] = _Pending(exchange, params_of(message))
             try:
-                await self._channel.send(message)
+                await self._channel.send(message, exchange.headers)
                 return await pending.response()
             except asyncio.CancelledError:
-                await self._cancel(message)
+                await self._cancel(message, exchange.headers)
                 raise
             finally:
                 del self._requests[message["id"]]
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
         """Send a notification or a response."""
-        await self._channel.send(message)
+        await self._channel.send(message, headers)
 
     def agree(self, version: str) -> None:
         """Do nothing: messages on a channel do not repeat the version."""
@@ -159,6 +159,7 @@ class ChannelServer(LegacyServer, ModernServer):
     async def _answer(self, question: Message) -> None:
         pendings = [*self._requests.values()]
         response: dict[str, Any]
+        headers = pendings[-1].exchange.headers if pendings else NO_HEADERS
         if len(pendings) == 1:
             response = await answer(pendings[0].exchange, question)
         elif question.get("method") == "ping":
@@ -166,15 +167,17 @@ class ChannelServer(LegacyServer, ModernServer):
         else:
             response = refusal(question.get("id"))
         with suppress(HoldfastError):
-            await self._channel.send(response)
+            await self._channel.send(response, headers)
 
-    async def _cancel(self, message: Message) -> None:
+    async def _cancel(self, message: Message, headers: Mapping[str, str]) -> None:
         if self._gone is not None or message["method"] == "initialize":
             return
         params = {"requestId": message["id"], "reason": "the caller has gone"}
         with suppress(HoldfastError, TimeoutError):
             async with asyncio.timeout(CANCEL_SECONDS):
-                await self._channel.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+                await self._channel.send(
+                    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}, headers
+                )
 
 
 class _Pending:

@@ -14,8 +14,9 @@ from weakref import WeakValueDictionary
 from holdfast.core.errors import HoldfastError, TimedOut, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.egress import Egress
+from holdfast.execution.identity.sent_identity import SentIdentity
 from holdfast.execution.mcp.channel import ChannelServer
-from holdfast.execution.mcp.exchange import NO_SECRETS, Exchange
+from holdfast.execution.mcp.exchange import NO_HEADERS, NO_SECRETS, Exchange
 from holdfast.execution.mcp.http import HttpServer, UnexpectedStatus
 from holdfast.execution.mcp.legacy_session import HttpSession, LegacyServer, LegacySession
 from holdfast.execution.mcp.messages import Message, is_response, result_of
@@ -46,7 +47,7 @@ class Upstream:
     """A server, and for whom it is called: an address, or a program that is started.
 
     `headers` contain secrets, which `redaction` removes from what the server says. `user` is "" for sessions that users
-    share.
+    share. `identity` says who calls: it changes from call to call, and no session that users share keeps it.
     """
 
     tenant: str
@@ -57,6 +58,7 @@ class Upstream:
     sampling: bool = False
     user: str = ""
     redaction: Redaction = field(default=NO_SECRETS, repr=False, compare=False)
+    identity: SentIdentity | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -64,6 +66,11 @@ class Upstream:
         program = None if self.program is None else [self.program.command, sorted(self.program.environment.items())]
         known = [self.tenant, self.source, self.url, sorted(self.headers.items()), program, self.sampling]
         return hashlib.blake2s(render(known)).hexdigest()
+
+    @property
+    def caller_headers(self) -> Mapping[str, str]:
+        """The headers that say who calls."""
+        return NO_HEADERS if self.identity is None else self.identity.headers
 
     def is_for_same_user(self, other: "Upstream") -> bool:
         """Whether another one is the same server, for the same user."""
@@ -125,7 +132,7 @@ class McpConnections:
                 server = await self._start(upstream)
                 try:
                     async with asyncio.timeout(DISCOVER_SECONDS):
-                        await self._discover(server)  # as in a handshake, it shows that the program works
+                        await self._discover(server, upstream)  # as in a handshake, it shows that the program works
                 except TimeoutError:
                     await server.close()
                     raise self._silence(upstream) from None
@@ -146,7 +153,7 @@ class McpConnections:
             except UnexpectedStatus as error:
                 if error.status not in NO_STREAMABLE_HTTP:
                     raise
-        channel = SseChannel(self.http(upstream))
+        channel = SseChannel(self.http(upstream), upstream.caller_headers)
         await channel.open()
         self._sse.add(upstream.key)
         return await self._shake_hands(upstream, self._channel_server(upstream, channel), capabilities)
@@ -168,7 +175,8 @@ class McpConnections:
         async with asyncio.timeout(OPEN_SECONDS) as limit:
             if MODERN in await self.versions_of(upstream):
                 opening, headers = ModernSession(self.http(upstream), about=self._about).listening(lists)
-                await self.http(upstream).post(opening, headers, receive, again=True, counted=False)
+                sent = {**headers, **upstream.caller_headers}
+                await self.http(upstream).post(opening, sent, receive, again=True, counted=False)
                 return
             session = await self.open_legacy(upstream, {})
         self._changed(upstream, OPENED)
@@ -189,7 +197,9 @@ class McpConnections:
     ) -> LegacySession:
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
-                session = await LegacySession.open(server, about=self._about, capabilities=capabilities)
+                session = await LegacySession.open(
+                    server, about=self._about, capabilities=capabilities, headers=upstream.caller_headers
+                )
         except TimeoutError:
             why = f"it did not answer within {HANDSHAKE_SECONDS:g} seconds"
             raise TimedOut("the MCP server did not open a session", why=why, next="Try again later.") from None
@@ -208,7 +218,7 @@ class McpConnections:
         """Ask a server at an address. None: its answer is an error that servers of earlier versions may give, too."""
         try:
             async with asyncio.timeout(DISCOVER_SECONDS):
-                return await self._discover(self.http(upstream))
+                return await self._discover(self.http(upstream), upstream)
         except TimeoutError:
             raise self._silence(upstream) from None
         except UnexpectedStatus as error:
@@ -233,7 +243,7 @@ class McpConnections:
         versions: frozenset[str] | None = None
         try:
             async with asyncio.timeout(DISCOVER_SECONDS):
-                versions = await self._discover(server)
+                versions = await self._discover(server, upstream)
         except McpError as error:
             versions = frozenset(LEGACY) if error.code in UNKNOWN else None
         except (TimeoutError, Unavailable):
@@ -245,9 +255,9 @@ class McpConnections:
             self._discovered[upstream.key] = server
         return versions
 
-    async def _discover(self, server: HttpServer | ChannelServer) -> frozenset[str]:
+    async def _discover(self, server: HttpServer | ChannelServer, upstream: Upstream) -> frozenset[str]:
         session = ModernSession(server, about=self._about)
-        found = await session.request(Exchange(SILENT), "server/discover", {})
+        found = await session.request(Exchange(SILENT, headers=upstream.caller_headers), "server/discover", {})
         given: object = found.get("supportedVersions")
         known = {str(each) for each in cast(list[Any], given)} if isinstance(given, list) else set[str]()
         return frozenset(known & {MODERN, *LEGACY}) or frozenset({MODERN})

@@ -23,6 +23,7 @@ MAX_OPEN = 10  # questions of a server that wait for answers, in one exchange
 SAMPLING = "sampling"  # the capability of a client whose model can be asked
 OPTIONS: Mapping[str, Sequence[str]] = {"elicitation": ("form", "url"), SAMPLING: ("context", "tools"), "roots": ()}
 NO_SECRETS = Redaction(())
+NO_HEADERS: Mapping[str, str] = {}
 
 Work = Callable[["Exchange"], Coroutine[Any, Any, Mapping[str, Any]]]
 
@@ -50,7 +51,7 @@ class Exchange:
 
     `work` gets the exchange and returns the result. Without `work`, it is for requests in which nobody is asked.
     `redaction` removes the secrets of the source from all that the client gets: the server knows them. `sampling`: the
-    server may ask the model of the client.
+    server may ask the model of the client. `headers` say who calls, in the requests of this exchange.
     """
 
     def __init__(
@@ -60,9 +61,11 @@ class Exchange:
         *,
         redaction: Redaction = NO_SECRETS,
         sampling: bool = False,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         self.client = client
         self.sampling = sampling
+        self.headers = headers
         self._redaction = redaction
         self._questions: deque[ServerQuestions] = deque()
         self._news = asyncio.Event()
@@ -75,6 +78,11 @@ class Exchange:
     def capabilities(self) -> dict[str, Any]:
         """What the server may ask for."""
         return capabilities_for(self.client, sampling=self.sampling)
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether the server has asked the client something."""
+        return bool(self._names)
 
     @property
     def ended(self) -> bool:

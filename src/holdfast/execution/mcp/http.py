@@ -75,7 +75,7 @@ class HttpServer(ModernServer):
             return False
 
         try:
-            await self.post(message, headers, receive, again=again)
+            await self.post(message, {**headers, **exchange.headers}, receive, again=again)
         except UnexpectedStatus as error:
             found += error.responses_to(message["id"])
             if not found:
@@ -113,7 +113,7 @@ class HttpServer(ModernServer):
         sent = {"Accept": STREAM, **headers}
         return await self._request("GET", self.url, sent, None, receive, again=True, counted=counted)
 
-    async def stream(self, take: Callable[[bytes], Awaitable[None]]) -> None:
+    async def stream(self, take: Callable[[bytes], Awaitable[None]], headers: Mapping[str, str]) -> None:
         """Read a stream until it ends, and hand over the data of its events. It may be endless, its events not.
 
         It takes no place among the connections: sessions are limited.
@@ -122,7 +122,9 @@ class HttpServer(ModernServer):
         async with self._egress.reserve_connection(hop, counted=False):
             try:
                 async with self._egress.session().get(
-                    URL(self.url, encoded=True), headers={**self._headers, "Accept": STREAM}, allow_redirects=False
+                    URL(self.url, encoded=True),
+                    headers={**self._headers, **headers, "Accept": STREAM},
+                    allow_redirects=False,
                 ) as response:
                     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
                     if response.status != HTTPStatus.OK or kind != STREAM:

@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import Any, Protocol, cast
 
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.execution.mcp.exchange import MAX_OPEN, Exchange
-from holdfast.execution.mcp.http import HttpReply, HttpServer, Receive, SessionGone, UnexpectedStatus
+from holdfast.execution.mcp.exchange import MAX_OPEN, NO_HEADERS, Exchange
+from holdfast.execution.mcp.http import IN_DOUBT, HttpReply, HttpServer, Receive, SessionGone, UnexpectedStatus
 from holdfast.execution.mcp.messages import Message, StreamPlace, is_response, params_of, refusal, result_of
 from holdfast.execution.mcp.modern_session import READING, next_id
 from holdfast.mcp.headers import MirroredArgument
@@ -38,8 +38,8 @@ class LegacyServer(Protocol):
         """Send a request, and return the response. Questions and notifications go to the exchange."""
         ...
 
-    async def send(self, message: Message) -> None:
-        """Send a notification or a response."""
+    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
+        """Send a notification or a response. `headers` say who calls."""
         ...
 
     def agree(self, version: str) -> None:
@@ -60,11 +60,16 @@ class LegacySession:
 
     @classmethod
     async def open(
-        cls, server: LegacyServer, *, about: Mapping[str, Any], capabilities: Mapping[str, Any]
+        cls,
+        server: LegacyServer,
+        *,
+        about: Mapping[str, Any],
+        capabilities: Mapping[str, Any],
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> "LegacySession":
-        """Make the handshake. The server may ask for what is in `capabilities`."""
+        """Make the handshake. The server may ask for what is in `capabilities`. `headers` say who opens the session."""
         given = {"protocolVersion": LEGACY[0], "capabilities": capabilities, "clientInfo": about}
-        nobody = Exchange(SILENT)
+        nobody = Exchange(SILENT, headers=headers)
         try:
             session = cls(server, await _request(server, nobody, "initialize", given))
             if session.version not in LEGACY:
@@ -74,7 +79,7 @@ class LegacySession:
                     next=f"Use a server that speaks one of {', '.join(LEGACY)}.",
                 )
             server.agree(session.version)
-            await server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            await server.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, headers)
             if "logging" in cast(dict[str, Any], session.initialized.get("capabilities") or {}):
                 with suppress(HoldfastError, McpError):  # a server without logs is as good
                     await _request(server, nobody, "logging/setLevel", {"level": "debug"})
@@ -131,6 +136,7 @@ class HttpSession(LegacyServer):
         self._server = server
         self._id: str | None = None
         self._version = ""
+        self._identity = NO_HEADERS  # of the last request: the session is ended with it
 
     def agree(self, version: str) -> None:
         """Send the version with each request from now on."""
@@ -148,7 +154,8 @@ class HttpSession(LegacyServer):
             if "method" in received and "id" in received:
                 exchange.count_message()
                 if len(answers) >= MAX_OPEN:  # the server is read no further until it has taken this
-                    await self._send_answer(refusal(received["id"], INTERNAL_ERROR, "there are too many questions"))
+                    refused = refusal(received["id"], INTERNAL_ERROR, "there are too many questions")
+                    await self._send_answer(exchange, refused)
                     return False
                 task = asyncio.create_task(self._answer(exchange, received), name="answer to an MCP server")
                 answers.add(task)
@@ -157,8 +164,9 @@ class HttpSession(LegacyServer):
                 await exchange.notify(received.get("method"), params_of(received))
             return False
 
+        self._identity = exchange.headers
         try:
-            reply = await self._post(message, receive)
+            reply = await self._post(exchange, message, receive)
             if message["method"] == "initialize":
                 self._id = reply.headers.get("Mcp-Session-Id")
                 self.is_stateless = self._id is None  # the server keeps no state for it
@@ -168,9 +176,9 @@ class HttpSession(LegacyServer):
                 if not place.last or tries > MAX_RESUMPTIONS:
                     raise Unavailable("the server ended its response without a result")
                 await exchange.client.detach()
-                place = await self._resume(place, receive)
+                place = await self._resume(exchange, place, receive)
         except asyncio.CancelledError:
-            await self._cancel(message)
+            await self._cancel(exchange, message)
             raise
         finally:
             for task in [*answers]:
@@ -179,27 +187,27 @@ class HttpSession(LegacyServer):
 
     async def listen(self, receive: Receive) -> None:
         """Read the stream on which the server announces changes, until it ends."""
-        await self._server.get(self._headers(), receive, counted=False)
+        await self._server.get(self._headers(self._identity), receive, counted=False)
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
         """Send a notification or a response."""
 
         async def ignore(_: Message) -> bool:
             return False
 
-        await self._server.post(message, self._headers(), ignore, again=True)
+        await self._server.post(message, self._headers(headers), ignore, again=True)
 
     async def close(self) -> None:
         """End the session. If the server cannot be reached, it forgets the session by itself."""
         if self._id is not None:
             with suppress(HoldfastError, SessionGone, TimeoutError):
                 async with asyncio.timeout(2):
-                    await self._server.delete(self._headers())
+                    await self._server.delete(self._headers(self._identity))
 
-    async def _post(self, message: Message, receive: Receive) -> HttpReply:
+    async def _post(self, exchange: Exchange, message: Message, receive: Receive) -> HttpReply:
         again = message["method"] in READING
         try:
-            return await self._server.post(message, self._headers(), receive, again=again)
+            return await self._server.post(message, self._headers(exchange.headers), receive, again=again)
         except UnexpectedStatus as error:
             if self._id is not None and _is_session_unknown(error, message):
                 raise SessionGone(str(error)) from None
@@ -209,31 +217,37 @@ class HttpSession(LegacyServer):
             await receive(responses[0])
             return HttpReply(error.status, {}, ended=True, place=StreamPlace())
 
-    async def _resume(self, place: StreamPlace, receive: Receive) -> StreamPlace:
+    async def _resume(self, exchange: Exchange, place: StreamPlace, receive: Receive) -> StreamPlace:
         """Read the rest of a stream that the server has cut."""
         await asyncio.sleep(place.retry)
-        reply = await self._server.get({**self._headers(), "Last-Event-ID": place.last}, receive)
+        headers = {**self._headers(exchange.headers), "Last-Event-ID": place.last}
+        try:
+            reply = await self._server.get(headers, receive)
+        except UnexpectedStatus as error:  # a refusal of this request is none of the first, which is being processed
+            raise Unavailable(error.what, why=error.why, next=IN_DOUBT) from None
         return StreamPlace(reply.place.last or place.last, reply.place.retry)
 
     async def _answer(self, exchange: Exchange, question: Message) -> None:
-        await self._send_answer(await answer(exchange, question))
+        await self._send_answer(exchange, await answer(exchange, question))
 
-    async def _send_answer(self, response: Message) -> None:
+    async def _send_answer(self, exchange: Exchange, response: Message) -> None:
         try:
-            await self.send(response)
+            await self.send(response, exchange.headers)
         except HoldfastError as error:
             log.warning("an MCP server did not take the answer to its question: %s", error)
 
-    async def _cancel(self, message: Message) -> None:
+    async def _cancel(self, exchange: Exchange, message: Message) -> None:
         if message["method"] == "initialize":
             return
         params = {"requestId": message["id"], "reason": "the caller has gone"}
         with suppress(HoldfastError, SessionGone, TimeoutError):
             async with asyncio.timeout(2):
-                await self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+                await self.send(
+                    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}, exchange.headers
+                )
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"MCP-Protocol-Version": self._version} if self._version else {}
+    def _headers(self, identity: Mapping[str, str]) -> dict[str, str]:
+        headers = {**identity, "MCP-Protocol-Version": self._version} if self._version else {**identity}
         return headers if self._id is None else {**headers, "Mcp-Session-Id": self._id}
 
 

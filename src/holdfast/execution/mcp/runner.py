@@ -3,20 +3,25 @@
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TimedOut, Unavailable
 from holdfast.core.text import render
+from holdfast.execution.egress import checked_url
+from holdfast.execution.identity.sent_identity import SentIdentity
 from holdfast.execution.mcp.connections import Upstream
 from holdfast.execution.mcp.exchange import Exchange
+from holdfast.execution.mcp.http import UnexpectedStatus
 from holdfast.execution.mcp.modern_session import READING
 from holdfast.execution.mcp.servers import McpServers
 from holdfast.execution.mcp.stdio import ServerProgram
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.requests import fill_secrets, secrets_in
-from holdfast.execution.rest.runner import LEAD, Secrets, redact_error, secret_values
+from holdfast.execution.rest.runner import LEAD, Identify, Secrets, redact_error, secret_values
 from holdfast.execution.runner import IN_DOUBT, Result
 from holdfast.mcp.content import text_of_json
 from holdfast.mcp.headers import MirroredArgument, mirrored_of
@@ -29,6 +34,7 @@ from holdfast.skills.sources.mcp import with_scheme
 from holdfast.skills.tool import Tool
 
 CALL = "tools/call"
+NOBODY = Run(None, None, None, None, None, "", "")
 TIMEOUT = 60.0  # seconds
 
 
@@ -43,15 +49,19 @@ class McpBackends:
         *,
         commands: Collection[str] = (),
         timeout: float = TIMEOUT,
+        identify: Identify | None = None,
     ) -> None:
         self.servers = servers
         self._database = database
         self._secrets = secrets
         self._commands = commands  # that the operator allows
         self._timeout = timeout  # of a request, unless its source has one
+        self._identify = identify
 
-    async def upstream(self, backend: Backend, *, user: str = "") -> tuple[Upstream, Redaction]:
-        """Return the server of a source for a user, and the redaction of its secrets."""
+    async def upstream(
+        self, backend: Backend, run: Run | None = None, *, tool: str | None = None
+    ) -> tuple[Upstream, Redaction]:
+        """Return the server of a source for the caller of a run, or for nobody, and the redaction of its secrets."""
         server = server_of(backend)
         if server.command:
             self._check_command(server.command)
@@ -63,6 +73,9 @@ class McpBackends:
         )
         variables = {name: fill_secrets(value, values) for name, value in server.env.items()}
         redaction = Redaction(values.values())
+        identity = await self._identity(backend, run or NOBODY, tool)
+        if identity is not None:
+            redaction = redaction.and_also(identity.redaction)
         return (
             Upstream(
                 str(await self._database.tenant()),
@@ -71,11 +84,20 @@ class McpBackends:
                 {name: fill_secrets(value, values) for name, value in backend.headers.items()},
                 ServerProgram(server.command, variables) if server.command else None,
                 server.sampling,
-                "" if server.shared else user,
+                "" if server.shared or run is None else user_of(run),
                 redaction,
+                identity,
             ),
             redaction,
         )
+
+    async def _identity(self, backend: Backend, run: Run, tool: str | None) -> SentIdentity | None:
+        if backend.identity is None:
+            return None
+        if self._identify is None:
+            raise Unavailable(f"the source {backend.source} was not called", why="this process cannot say who calls")
+        origin = str(checked_url(server_of(backend).url).origin())
+        return await self._identify(backend, run, tool=tool, kind="mcp_server", origin=origin)
 
     def _check_command(self, command: Sequence[str]) -> None:
         if command[0] not in self._commands:
@@ -87,7 +109,7 @@ class McpBackends:
 
     async def request(self, backend: Backend, method: str, params: Mapping[str, Any], run: Run) -> Mapping[str, Any]:
         """Send a request other than a call of a tool, and return its result. Questions go to the run's client."""
-        upstream, _ = await self.upstream(backend, user=user_of(run))
+        upstream, _ = await self.upstream(backend, run)
 
         def owner() -> str:
             return owner_of(upstream, run, method, params)
@@ -113,12 +135,23 @@ class McpRunner:
             raise InvalidInput(f"{tool.name} cannot be called", why="it belongs to no MCP server")
         if tool.backend.timeout is not None and tool.timeout is None:
             timeout = min(timeout, tool.backend.timeout)
-        upstream, redaction = await self._backends.upstream(tool.backend, user=user_of(run))
+        upstream, redaction = await self._backends.upstream(tool.backend, run, tool=tool.name)
+        params = {"name": tool.request.mcp.name, "arguments": dict(arguments)}
+
+        async def call(upstream: Upstream, exchange: Exchange) -> Mapping[str, Any]:
+            result = finish(self._servers, exchange, run, lambda: owner_of(upstream, run, CALL, params))
+            return await within(timeout, result, upstream, is_idempotent=tool.idempotent)
+
         try:
-            params = {"name": tool.request.mcp.name, "arguments": dict(arguments)}
             exchange = await self._exchange(tool, upstream, params, run)
-            call = finish(self._servers, exchange, run, lambda: owner_of(upstream, run, CALL, params))
-            found = await within(timeout, call, upstream, is_idempotent=tool.idempotent)
+            try:
+                found = await call(upstream, exchange)
+            except UnexpectedStatus as refused:
+                renewed = None if exchange.has_asked else await _with_new_token(upstream, refused)
+                if renewed is None:
+                    raise
+                redaction = renewed.redaction
+                found = await call(renewed, await self._exchange(tool, renewed, params, run))
         except McpError as error:
             return Result(f"{error.message} (code {error.code})", failed=True)
         except HoldfastError as error:
@@ -167,6 +200,18 @@ async def finish(servers: McpServers, exchange: Exchange, run: Run, owner: Calla
     except BaseException:
         servers.cancel(exchange)
         raise
+
+
+async def _with_new_token(upstream: Upstream, refused: UnexpectedStatus) -> Upstream | None:
+    """Return a server with a new token, if it has refused one that was kept. Then it has not processed the request."""
+    identity = upstream.identity
+    if refused.status != HTTPStatus.UNAUTHORIZED or identity is None or identity.renew is None:
+        return None
+    renewed = await identity.renew()
+    if renewed is None:
+        return None
+    redaction = upstream.redaction.and_also(renewed.redaction)
+    return replace(upstream, identity=replace(renewed, renew=None), redaction=redaction)
 
 
 def server_of(backend: Backend) -> McpServer:

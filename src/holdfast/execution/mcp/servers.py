@@ -156,7 +156,9 @@ class McpServers(PeriodicJob):
             next = "Look into the logs of that server."
             raise Unavailable(f"{upstream.name} ends each session at once", why=why, next=next)
 
-        return Exchange(client, work, redaction=upstream.redaction, sampling=upstream.sampling)
+        return Exchange(
+            client, work, redaction=upstream.redaction, sampling=upstream.sampling, headers=upstream.caller_headers
+        )
 
     def cancel(self, exchange: Exchange) -> None:
         """End an exchange, and tell its server. This does not wait for the server."""

@@ -1,7 +1,7 @@
 """HTTP with SSE: the transport of the first version of the protocol. A stream has all messages of the server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urljoin, urlsplit
 
 from holdfast.core.background import end_task
@@ -15,10 +15,11 @@ CONNECT_SECONDS = 10.0
 
 
 class SseChannel(MessageChannel):
-    """The stream of a server, and the address to which its client posts messages."""
+    """The stream of a server, and the address to which its client posts messages. `headers` say who opens it."""
 
-    def __init__(self, server: HttpServer) -> None:
+    def __init__(self, server: HttpServer, headers: Mapping[str, str]) -> None:
         self._server = server
+        self._headers = headers
         self._unread: asyncio.Queue[Message | HoldfastError] = asyncio.Queue(MAX_UNREAD)
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._stream = asyncio.create_task(self._read(), name="stream of an MCP server")
@@ -32,9 +33,9 @@ class SseChannel(MessageChannel):
             await self.close()
             raise
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
         """Post a message. Its response comes on the stream."""
-        await self._server.post(message, {}, _no_response, again=False, url=await self._endpoint)
+        await self._server.post(message, headers, _no_response, again=False, url=await self._endpoint)
 
     async def messages(self) -> AsyncIterator[Message]:
         """Yield the messages of the stream."""
@@ -54,7 +55,7 @@ class SseChannel(MessageChannel):
     async def _read(self) -> None:
         error: HoldfastError = Unavailable("the MCP server ended its stream")
         try:
-            await self._server.stream(self._take)
+            await self._server.stream(self._take, self._headers)
         except HoldfastError as found:
             error = found
         if not self._endpoint.done():

@@ -6,7 +6,7 @@ They run in the sandbox, with a folder of their own, the network, and the variab
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +50,7 @@ class ProgramChannel(MessageChannel):
         self._writing = asyncio.Lock()
         self._errors = asyncio.create_task(self._read_errors(), name=f"error output of {name}")
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
         """Write a message as a line."""
         try:
             async with self._writing:

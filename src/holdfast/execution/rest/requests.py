@@ -68,7 +68,7 @@ def origin_of(tool: Tool) -> str:
 def secret_names(tool: Tool) -> frozenset[str]:
     """Return the names of the secrets that a call sends to the back end."""
     backend = tool.backend or _NOTHING
-    names = {backend.auth[scheme.name] for scheme in _chosen_schemes(tool)}
+    names = {backend.auth[scheme.name] for scheme in _schemes_with_secrets(tool)}
     return frozenset(names | secrets_in(_request(tool).headers) | secrets_in(backend.headers))
 
 
@@ -151,7 +151,7 @@ def _add_settings(draft: _Draft, tool: Tool, request: RequestTemplate, secrets: 
     for headers in (request.headers, backend.headers):
         for name, value in headers.items():
             draft.set_header(name, fill_secrets(value, secrets), "the setting of the back end")
-    for scheme in _chosen_schemes(tool):
+    for scheme in _schemes_with_secrets(tool):
         name = backend.auth[scheme.name]
         _add_credential(draft, scheme, secrets[name], f"the secret {name}")
 
@@ -179,12 +179,18 @@ def _others(pairs: list[str], name: str) -> list[str]:
     return [pair for pair in pairs if unquote_plus(pair.partition("=")[0]) != name]
 
 
+def _schemes_with_secrets(tool: Tool) -> list[AuthScheme]:
+    """Return the security schemes of a call whose secrets are sent."""
+    backend = tool.backend or _NOTHING
+    return [scheme for scheme in _chosen_schemes(tool) if not backend.has_token_for(scheme)]
+
+
 def _chosen_schemes(tool: Tool) -> tuple[AuthScheme, ...]:
-    """Return the security schemes of a call: the first alternative with a secret for each scheme."""
+    """Return the security schemes of a call: the first alternative with a secret or a token for each scheme."""
     alternatives = _request(tool).security
     backend = tool.backend or _NOTHING
     for schemes in alternatives:
-        if schemes and all(scheme.name in backend.auth for scheme in schemes):
+        if schemes and all(scheme.name in backend.auth or backend.has_token_for(scheme) for scheme in schemes):
             return schemes
     if not alternatives or () in alternatives:
         return ()

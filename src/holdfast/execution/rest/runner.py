@@ -13,14 +13,16 @@ from yarl import URL
 from holdfast.core.errors import Forbidden, HoldfastError, LimitReached, TimedOut, Unavailable
 from holdfast.core.threads import run_in_worker
 from holdfast.execution.egress import Egress, Hop, checked_url
+from holdfast.execution.identity.sent_identity import SentIdentity
 from holdfast.execution.outcomes import trace_of
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.redirects import MOST, redirected_request
 from holdfast.execution.rest.requests import WireRequest, origin_of, secret_names, wire_request
 from holdfast.execution.rest.responses import read_body, to_result
 from holdfast.execution.runner import IN_DOUBT, Result
+from holdfast.skills.request import Backend
 from holdfast.skills.run import Run
-from holdfast.skills.tool import Tool
+from holdfast.skills.tool import Kind, Tool
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -32,6 +34,7 @@ MAX_MESSAGE = 300  # characters of a connection's error message
 THREAD = 2**18  # bytes above which an answer is parsed in a thread, so that it does not block the event loop
 
 NOT_SENT = "Nothing was sent."
+UNAUTHORIZED = 401
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,14 @@ class HostSecret(Protocol):
 
 # Returns the secrets with these names; missing ones are left out.
 Secrets = Callable[[Collection[str]], Awaitable[Mapping[str, HostSecret]]]
+
+
+class Identify(Protocol):
+    """Returns what a request for a call says of its caller, at an origin (scheme, host and port); None: nothing."""
+
+    async def __call__(
+        self, backend: Backend, run: Run, *, tool: str | None, kind: Kind, origin: str
+    ) -> SentIdentity | None: ...
 
 
 class ReadAnswer(Protocol):
@@ -74,11 +85,20 @@ REST = Dialect(wire_request, to_result)
 
 @dataclass(slots=True)
 class _Call:
-    """A call in progress: the tool, the redaction of its secrets, and the current hop."""
+    """A call in progress: the tool, what its requests say of the caller, its redaction, and the current hop."""
 
     tool: Tool
     redaction: Redaction
+    identity: SentIdentity | None = None
     hop: Hop | None = None
+
+
+class _TokenRefused(Exception):
+    """The back end refused the token of a request, and did not process it. `result` is its answer."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__()
+        self.result = result
 
 
 class HttpRunner:
@@ -94,8 +114,10 @@ class HttpRunner:
         *,
         dialect: Dialect = REST,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
+        identify: Identify | None = None,
     ) -> None:
         self._dialect = dialect
+        self._identify = identify
         self._egress = egress
         self._secrets = secrets
         self._limit = max_response_bytes
@@ -105,15 +127,26 @@ class HttpRunner:
         if tool.backend is not None and tool.backend.timeout is not None and tool.timeout is None:
             timeout = min(timeout, tool.backend.timeout)
         secrets = await secret_values(self._secrets, secret_names(tool), lambda: _origin_host(tool), tool.name)
-        call = _Call(tool, Redaction(secrets.values()))
+        identity = await self._identity(tool, run)
+        redaction = Redaction(secrets.values())
+        call = _Call(tool, redaction if identity is None else redaction.and_also(identity.redaction), identity)
         try:
-            return await self._within(timeout, self._dialect.build(tool, arguments, secrets), call)
+            request = self._dialect.build(tool, arguments, secrets)
+            return await self._within(timeout, request if identity is None else identity.add_to(request), call)
         except HoldfastError as error:
             raise redact_error(error, call.redaction) from None
         except Exception as error:  # noqa: BLE001 - its message may contain a secret
             kind = type(error).__name__
             log.error("the call of %s failed with a %s%s", tool.name, kind, trace_of(error))
             raise Unavailable(f"the call of {tool.name} failed", why=f"with a {kind}", next=_next(tool)) from None
+
+    async def _identity(self, tool: Tool, run: Run) -> SentIdentity | None:
+        backend = tool.backend
+        if backend is None or backend.identity is None:
+            return None
+        if self._identify is None:
+            raise Unavailable(f"{tool.name} cannot be called", why="this process cannot say who calls")
+        return await self._identify(backend, run, tool=tool.name, kind=tool.kind, origin=origin_of(tool))
 
     async def _within(self, timeout: float, request: WireRequest, call: _Call) -> Result:
         try:
@@ -131,11 +164,28 @@ class HttpRunner:
 
     async def _exchange(self, request: WireRequest, call: _Call) -> Result:
         for _ in range(MOST + 1):
-            result = await self._send(request, call)
+            try:
+                result = await self._send(request, call)
+            except _TokenRefused as refused:
+                result = await self._with_new_token(request, call) or refused.result
             if isinstance(result, Result):
                 return result
             request = result
         raise LimitReached(f"{_host(request)} was not called", why=f"the call was redirected more than {MOST} times")
+
+    async def _with_new_token(self, request: WireRequest, call: _Call) -> WireRequest | None:
+        """Return a request with a new token, in place of one that was kept; None if there is none.
+
+        It can be sent whatever it does: with the status 401, the back end says that it has not processed the first.
+        """
+        assert call.identity is not None
+        assert call.identity.renew is not None
+        identity = await call.identity.renew()
+        if identity is None:
+            return None
+        call.identity = replace(identity, renew=None)
+        call.redaction = call.redaction.and_also(identity.redaction)
+        return identity.add_to(request)
 
     async def _send(self, request: WireRequest, call: _Call) -> Result | WireRequest:
         """Send a request. Return the answer, or the request that a redirect asks for."""
@@ -146,7 +196,7 @@ class HttpRunner:
             async with self._egress.reserve_connection(hop):
                 try:
                     return await self._once(request, url, call)
-                except HoldfastError:
+                except (HoldfastError, _TokenRefused):
                     raise
                 except Exception as error:  # noqa: BLE001 - errors that are not the connection's are raised again
                     if may_retry and is_stale(error, hop):
@@ -164,7 +214,13 @@ class HttpRunner:
             allow_redirects=False,
         ) as response:
             redirect = redirected_request(request, response.status, response.headers.get("Location"))
-            return redirect or await self._read_response(response, request, call)
+            if redirect is not None:
+                return redirect
+            result = await self._read_response(response, request, call)
+            identity = call.identity
+            if response.status == UNAUTHORIZED and identity is not None and identity.renew and identity.is_in(request):
+                raise _TokenRefused(result)
+            return result
 
     async def _read_response(self, response: "ClientResponse", request: WireRequest, call: _Call) -> Result:
         try:

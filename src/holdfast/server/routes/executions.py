@@ -57,7 +57,12 @@ async def call_tool(call: ApiCall, name: str, body: DirectCall) -> Execution:
     await call.authorization.check_tool_call(name)
     call.slot.stay((body.timeout or call.engine.config.agents.tool_timeout) + MARGIN)
     return await call.engine.executions.call(
-        name, body.arguments, user=call.principal.user, key=body.key, timeout=body.timeout
+        name,
+        body.arguments,
+        user=call.principal.user,
+        key=body.key,
+        timeout=body.timeout,
+        token=call.principal.token,
     )
 
 

@@ -3,7 +3,7 @@
 Needs the scope `admin`.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec.structs import asdict
@@ -19,7 +19,10 @@ from holdfast.core.errors import (
     TooLarge,
     Unavailable,
 )
+from holdfast.execution.egress import checked_url
+from holdfast.execution.rest.requests import origin_of
 from holdfast.server.fields import (
+    SECRET_NAME,
     WEB_ADDRESS,
     CallSeconds,
     DocumentAddress,
@@ -34,7 +37,7 @@ from holdfast.server.fields import (
     present,
 )
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.skills.request import McpServer
+from holdfast.skills.request import BackendIdentity, McpServer
 from holdfast.skills.sources.graphql.rules import (
     DEEPEST,
     MOST_CHARACTERS,
@@ -42,6 +45,7 @@ from holdfast.skills.sources.graphql.rules import (
     MOST_ITEMS,
     SelectionRules,
 )
+from holdfast.skills.sources.identity import MAX_SCOPES, MAX_TEXT, SCOPE, TEXT
 from holdfast.skills.sources.imports import KEPT
 from holdfast.skills.sources.reports import ImportDetails, SourceDetails, SourceEntry, SourceImport, SourceReport
 from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, LOADER, MAX_ENTRIES, MAX_ENTRY, PREFIX, VARIABLE
@@ -55,6 +59,8 @@ FETCHING = (TooLarge, LimitReached, Overloaded, Unavailable, TimedOut)
 
 ImportLimit = Annotated[int, msgspec.Meta(ge=1, le=KEPT)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
+IdentityText = Annotated[str, documented(maxLength=MAX_TEXT, pattern=f"^{TEXT}$")]
+IdentityAddress = Annotated[str, matching(f"({WEB_ADDRESS})?")]
 Entry = Annotated[
     str, documented(minLength=1, maxLength=MAX_ENTRY, pattern=r"^[^\x00]*[^\s\x00\x1c-\x1f\x85][^\x00]*$")
 ]
@@ -89,6 +95,80 @@ class McpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shared: bool = False
 
 
+class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a back end learns about callers.
+
+    `signed`: a token of this server in the header `Holdfast-Identity`, for the audience `audience`, by default the
+    back end's address. `client_credentials`: an access token of this server's own. `token_exchange`: an access token in
+    exchange for the caller's (RFC 8693). `pass_through`: the caller's own token, for REST services whose host is in the
+    setting `execution.pass_through`.
+
+    `issuer` is the authorization server, whose metadata name the token endpoint, unless `token_url` does. `client_id`
+    is this server's, `client_secret` the name of a secret, which is sent as `client_auth` says. `actor`: the exchanged
+    token names this server as the actor. `requested` is the type of the requested token. `fallback`: what the back end
+    gets if the caller has no token to exchange; by default, the call is refused.
+    """
+
+    kind: Literal["signed", "client_credentials", "token_exchange", "pass_through"]
+    audience: IdentityText = ""
+    resource: IdentityAddress = ""
+    scopes: Annotated[tuple[Annotated[str, matching(SCOPE)], ...], documented(maxItems=MAX_SCOPES)] = ()
+    issuer: IdentityAddress = ""
+    token_url: IdentityAddress = ""
+    client_id: IdentityText = ""
+    client_secret: Annotated[str, matching(rf"({SECRET_NAME})?")] = ""
+    client_auth: Literal["basic", "post"] = "basic"
+    actor: bool = False
+    requested: Literal["access_token", "jwt"] = "access_token"
+    fallback: Literal["signed", "client_credentials"] | None = None
+
+
+# Which fields go together.
+_CLIENT: dict[str, Any] = {
+    "required": ["client_id"],
+    "properties": {"client_id": {"minLength": 1}},
+    "anyOf": [{"required": [name], "properties": {name: {"minLength": 1}}} for name in ("issuer", "token_url")],
+}
+_SECRET: dict[str, Any] = {"required": ["client_secret"], "properties": {"client_secret": {"minLength": 1}}}
+_FOR: dict[str, Any] = {
+    "anyOf": [{"required": [name], "properties": {name: {"minLength": 1}}} for name in ("audience", "resource")]
+}
+_NO_CLIENT: dict[str, Any] = {
+    **{name: {"const": ""} for name in ("resource", "issuer", "token_url", "client_id", "client_secret")},
+    "scopes": {"maxItems": 0},
+    "client_auth": {"const": "basic"},
+}
+_NO_EXCHANGE: dict[str, Any] = {
+    "actor": {"const": False}, "requested": {"const": "access_token"}, "fallback": {"type": "null"},
+}  # fmt: skip
+_NO_SECRET: dict[str, Any] = {
+    "properties": {"actor": {"const": False}, "fallback": {"enum": [None, "signed"]}},
+}
+IDENTITY_RULE = documented(
+    anyOf=[
+        {"properties": {"kind": {"const": "signed"}, **_NO_CLIENT, **_NO_EXCHANGE}},
+        {
+            "properties": {
+                "kind": {"const": "pass_through"}, "audience": {"const": ""}, **_NO_CLIENT, **_NO_EXCHANGE,
+            }
+        },
+        {"properties": {"kind": {"const": "client_credentials"}, **_NO_EXCHANGE}, "allOf": [_CLIENT, _SECRET]},
+        {
+            "properties": {"kind": {"const": "token_exchange"}},
+            "allOf": [_CLIENT, _FOR, {"anyOf": [_SECRET, _NO_SECRET]}],
+        },
+    ]
+)  # fmt: skip
+CheckedIdentity = Annotated[Identity, IDENTITY_RULE]
+
+
+class IdentityCheck(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a back end got when it was tried: the kind, and the claims of the token, if it is a JWT."""
+
+    kind: str
+    claims: dict[str, Any] = {}
+
+
 class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What GraphQL tools ask for.
 
@@ -118,7 +198,8 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asked for it (`rpc.discover`); with the kind `graphql`, for its schema (introspection). With the kind `mcp`, the MCP
     server at `url` is asked for its tools, prompts and resources, or the program that `mcp` names. `file:NAME` as `url`
     is a file in the folder of the setting `sources.folder`. `reload_seconds`: between two checks of the document; by
-    default as the setting `sources.check_seconds` says; 0: it is never reloaded automatically.
+    default as the setting `sources.check_seconds` says; 0: it is never reloaded automatically. `identity`: what the
+    back end learns about callers; by default, nothing.
     """
 
     name: SourceName
@@ -133,6 +214,7 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | None = None
     selection: Selection = Selection()
+    identity: CheckedIdentity | None = None
 
 
 # A document, an address, or an MCP server: either a program, or at an address without a program's fields.
@@ -180,6 +262,7 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | msgspec.UnsetType | None = msgspec.UNSET
     selection: Selection | None = None
+    identity: CheckedIdentity | msgspec.UnsetType | None = msgspec.UNSET
     document: Text | None = None
     url: DocumentAddress | None = None
     accept_address: bool = False
@@ -271,6 +354,22 @@ async def reload_source(call: ApiCall, name: str, body: Reloading) -> SourceRepo
     return await call.engine.sources.reload(name, **_engine_fields(body), by=call.principal.user)
 
 
+@operations.declare("POST", "/api/sources/{name}/identity", needs="admin", errors=[NotFound, Unavailable, TimedOut])
+async def try_identity(call: ApiCall, name: str) -> IdentityCheck:
+    """Try what the back end of a source learns about the caller, without a call of the back end."""
+    found = await call.engine.sources.get(name)
+    backend = found.source.backend
+    address = backend.base_url or (backend.mcp.url if backend.mcp is not None else "")
+    if not address and found.tools:
+        address = origin_of((await call.engine.tools.get(found.tools[0].name)).tool)
+    origin = str(checked_url(address).origin()) if address else ""
+    principal = call.principal
+    claims = await call.engine.backend_identities.describe(
+        backend, user=principal.user, agent=principal.agent, token=principal.token, origin=origin
+    )
+    return IdentityCheck("none" if backend.identity is None else backend.identity.kind, dict(claims))
+
+
 @operations.declare("GET", "/api/sources/{name}/imports", needs="admin", errors=[NotFound])
 async def list_source_imports(call: ApiCall, name: str, limit: ImportLimit = 50) -> SourceImportList:
     """List the imports that changed tools of a source, newest first. The last 100 are kept."""
@@ -295,4 +394,6 @@ def _engine_fields(body: NewSource | SourceChange | Reloading) -> dict[str, Any]
         given["mcp"] = McpServer(**asdict(given["mcp"]))
     if given.get("selection") is not None:
         given["selection"] = SelectionRules(**asdict(given["selection"]))
+    if isinstance(given.get("identity"), Identity):
+        given["identity"] = BackendIdentity(**asdict(given["identity"]))
     return given

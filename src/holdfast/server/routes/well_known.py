@@ -1,13 +1,20 @@
-"""OAuth metadata (RFC 9728), without authentication: the issuers whose tokens the server accepts."""
+"""OAuth metadata, without authentication: the issuers whose tokens the server accepts (RFC 9728), and its own keys."""
+
+from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 from holdfast.core.errors import NotFound
 from holdfast.core.issuers import is_url
+from holdfast.core.text import render
+from holdfast.execution.identity.signing_keys import MAX_AGE
 from holdfast.server.challenges import METADATA, RESOURCES, base_of
 from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("about")
+
+JWKS = "/.well-known/jwks.json"
 
 
 class ProtectedResource(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -18,6 +25,20 @@ class ProtectedResource(msgspec.Struct, frozen=True, omit_defaults=True):
     bearer_methods_supported: list[str]
     resource_name: str
     scopes_supported: list[str] = []
+
+
+class PublicKeys(msgspec.Struct, frozen=True):
+    """The public keys (JWK) that verify who calls, for back ends."""
+
+    keys: list[dict[str, Any]]
+
+
+@operations.declare("GET", JWKS, needs="nobody")
+async def public_keys(call: ApiCall) -> PublicKeys | Response:
+    """Get the public keys of the tokens in `Holdfast-Identity` (JWKS)."""
+    keys = await call.engine.identity_keys.published()
+    headers = {"Cache-Control": f"public, max-age={MAX_AGE}"}
+    return Response(render({"keys": keys}), media_type="application/json", headers=headers)
 
 
 @operations.declare("GET", METADATA, needs="nobody", errors=[NotFound])

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.request import Backend, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules, check_rules
+from holdfast.skills.sources.identity import check_identity
 from holdfast.skills.sources.source import Choice, SourceKind
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
@@ -23,8 +24,8 @@ MAX_RELOAD = 30 * 86_400.0
 
 # Headers of the connection and the body, which a source cannot set.
 _RESERVED_HEADERS = frozenset({
-    "accept-encoding", "connection", "content-length", "content-type", "cookie", "expect", "host", "keep-alive",
-    "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    "accept-encoding", "connection", "content-length", "content-type", "cookie", "expect", "holdfast-identity", "host",
+    "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
 NAME = r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,62}"
 _NAME = re.compile(NAME)
@@ -65,7 +66,9 @@ class SourceSettings:
         variables = self.backend.mcp.env if self.backend.mcp else {}
         values = [*self.backend.headers.values(), *variables.values()]
         mentioned = (name for value in values for name in _SECRET_REFERENCE.findall(value))
-        return tuple(sorted({*self.backend.auth.values(), *mentioned}))
+        identity = self.backend.identity
+        client = {identity.client_secret} if identity is not None and identity.client_secret else set[str]()
+        return tuple(sorted({*self.backend.auth.values(), *mentioned, *client}))
 
     def to_json(self) -> dict[str, Any]:
         """Return the stored form."""
@@ -121,6 +124,7 @@ def check_settings(name: str, settings: SourceSettings, *, is_endpoint: bool = F
         _check_header(header, value)
     if backend.mcp is not None:
         _check_server(backend.mcp, has_headers=bool(backend.headers))
+    check_identity(backend, check_address)
     timeout = backend.timeout
     if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
         raise _settings_error(f"its timeout {timeout:g} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")

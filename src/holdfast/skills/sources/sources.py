@@ -1,7 +1,7 @@
 """Stores sources: documents of back ends, whose operations are tools."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +18,9 @@ from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.registry_columns import check_tool
-from holdfast.skills.request import AuthScheme, Backend, McpServer
+from holdfast.skills.request import AuthScheme, Backend, BackendIdentity, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules
+from holdfast.skills.sources.identity import check_pass_through
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.imports import SourceImports
 from holdfast.skills.sources.mcp import scheme_of
@@ -96,9 +97,17 @@ class Sources:
     """Stores and finds the sources of one tenant. An import is all or nothing."""
 
     def __init__(
-        self, database: Database, tools: Tools, fetch: Fetch, processes: ProcessCalls, *, check_seconds: float = 0
+        self,
+        database: Database,
+        tools: Tools,
+        fetch: Fetch,
+        processes: ProcessCalls,
+        *,
+        check_seconds: float = 0,
+        pass_through: Collection[str] = (),
     ) -> None:
         self.check_seconds = check_seconds  # between two checks of a source without an interval; 0: none
+        self._pass_through = pass_through  # hosts that may get callers' own tokens
         self.imports = SourceImports(database)
         self._database = database
         self._tools = tools
@@ -121,6 +130,7 @@ class Sources:
         mcp: McpServer | None = None,
         reload_seconds: float | None = None,
         selection: SelectionRules | None = None,
+        identity: BackendIdentity | None = None,
         by: str = "",
     ) -> SourceReport:
         """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
@@ -132,14 +142,20 @@ class Sources:
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers. With the kind
         `mcp`, the MCP server at `url` is asked for its tools, prompts and resources; `mcp` says more about it, or
         which program it is. A `url` `file:NAME` is a file in the folder of the settings. The document is checked for
-        changes every `reload_seconds`, or as often as the settings say; 0: never.
+        changes every `reload_seconds`, or as often as the settings say; 0: never. `identity` says what the back end
+        learns about callers.
         """
         if mcp is not None and kind is None:
             kind = "mcp"
         if kind == "mcp":
             mcp = msgspec.structs.replace(mcp or McpServer(), url=url or "")
         backend = Backend(
-            base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout, mcp=mcp
+            base_url=base_url,
+            auth=dict(auth or {}),
+            headers=dict(headers or {}),
+            timeout=timeout,
+            mcp=mcp,
+            identity=identity,
         )
         settings = SourceSettings(choice or Choice(), backend, reload_seconds, selection or SelectionRules())
         settings = check_settings(name, settings, is_endpoint=kind == "graphql")
@@ -148,6 +164,7 @@ class Sources:
         reading = await self._read(name, kind, settings, document, url or "")
         if not reading.imported.tools and not reading.imported.offers:
             raise _no_tools_error(name, reading.imported)
+        await self._check_pass_through(None, settings, reading)
         settings = _mark_by_hand(settings, reading, document)
         return await self._store(name, settings, reading, None, by=by)
 
@@ -178,6 +195,7 @@ class Sources:
         reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
+        await self._check_pass_through(row, settings, reading)
         if is_check and row["tools"] and not reading.imported.tools:
             raise _all_gone_error(name, row["tools"])
         if not is_check:
@@ -198,6 +216,7 @@ class Sources:
         mcp: McpServer | None = None,
         reload_seconds: float | msgspec.UnsetType | None = msgspec.UNSET,
         selection: SelectionRules | None = None,
+        identity: BackendIdentity | msgspec.UnsetType | None = msgspec.UNSET,
         document: bytes | None = None,
         url: str | None = None,
         accept_address: bool = False,
@@ -219,6 +238,7 @@ class Sources:
             headers=old.backend.headers if headers is None else dict(headers),
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
             mcp=_changed_server(old.backend.mcp, mcp, url),
+            identity=old.backend.identity if identity is msgspec.UNSET else identity,
         )
         seconds = old.reload_seconds if reload_seconds is msgspec.UNSET else reload_seconds
         settings = SourceSettings(choice or old.choice, backend, seconds, selection or old.selection, old.by_hand)
@@ -230,6 +250,7 @@ class Sources:
         else:
             is_same = is_same and backend.base_url == old.backend.base_url
         if is_same and document is None and url is None:
+            await self._check_pass_through(row, settings, None)
             return await self._store(name, settings, None, version, by=by)
         if old.by_hand and document is None and url is None:
             raise InvalidInput(
@@ -243,6 +264,7 @@ class Sources:
         reading = await self._read(name, row["kind"], settings, document, location)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
+        await self._check_pass_through(row, settings, reading)
         settings = _mark_by_hand(settings, reading, document)
         return await self._store(name, settings, reading, version, by=by)
 
@@ -342,7 +364,8 @@ class Sources:
 
     async def _check_origins(self, row: Row, settings: SourceSettings, origins: AbstractSet[str]) -> None:
         """Refuse origins of a service that the source does not know yet, if it has secrets and no base URL."""
-        if not settings.secrets or settings.backend.base_url is not None:
+        has_credentials = bool(settings.secrets) or settings.backend.identity is not None
+        if not has_credentials or settings.backend.base_url is not None:
             return
         old = settings_of(row["settings"]).backend
         known = {origin_of(each["url"]) for each in await self._database.all(sql("source_tools"), row["source_id"])}
@@ -353,10 +376,26 @@ class Sources:
             name = row["name"]
             raise InvalidInput(
                 f"{name} has a new address of its service: {', '.join(sorted(new_origins))[:300]}",
-                why="the secrets of the source would be sent there",
+                why="the secrets of the source, or its callers' identity, would be sent there",
                 next="If the change is intended, accept it (--accept-address) or pass the base URL.",
                 origins=sorted(new_origins),
             )
+
+    async def _check_pass_through(self, row: Row | None, settings: SourceSettings, reading: _Reading | None) -> None:
+        """Refuse to pass callers' tokens to an address that the operator has not allowed."""
+        backend = settings.backend
+        if backend.identity is None or backend.identity.kind != "pass_through":
+            return
+        if backend.base_url is not None:
+            origins = {origin_of(backend.base_url)}
+        elif reading is not None:
+            origins = {origin_of(each.tool.request.url) for each in reading.imported.tools if each.tool.request}
+        else:
+            assert row is not None
+            rows = await self._database.all(sql("source_tools"), row["source_id"])
+            origins = {origin_of(each["url"]) for each in rows}
+        kind = reading.kind if reading is not None else cast(Row, row)["kind"]
+        check_pass_through(backend.identity, kind, origins, self._pass_through)
 
     async def _store(
         self,
@@ -563,7 +602,10 @@ def _missing_auth(security: Iterable[Security], backend: Backend) -> tuple[str, 
     """Return the security schemes that lack a secret, of tools for which no alternative is complete."""
     missing: set[str] = set()
     for alternatives in security:
-        missing_schemes = [{scheme.name for scheme in each} - backend.auth.keys() for each in alternatives]
+        missing_schemes = [
+            {scheme.name for scheme in each if not backend.has_token_for(scheme)} - backend.auth.keys()
+            for each in alternatives
+        ]
         if missing_schemes and all(missing_schemes):
             missing.update(*missing_schemes)
     return tuple(sorted(missing))

@@ -1,0 +1,335 @@
+"""A real Keycloak for the tests: one for all processes of a test run, which ends when none of them needs it any more.
+
+A test makes a realm of its own with `Keycloak.realm`. Without Java or Maven, tests that need Keycloak are skipped.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+from xml.etree import ElementTree
+
+import pytest
+
+POM = Path(__file__).parent / "pom.xml"
+VERSION = ElementTree.parse(POM).findtext("{*}properties/{*}keycloak.version")
+OPTIONS = ("--db=dev-mem", "--features=token-exchange-standard:v2", "--features-disabled=ciba,kerberos")
+BUILD = 1  # of the cached copy; raised when the options change
+READY_TIMEOUT = 180.0  # seconds, on a busy machine
+LOG_TAIL = 4000
+ADMIN = "admin"
+PASSWORD = "open sesame"  # of all users of realms
+
+# Java's optimizing compiler takes more CPU time than it saves a server that lives for minutes.
+_JAVA = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m", "-Xmx384m", "-Djava.security.egd=file:/dev/urandom"]
+_OPENED = ("java.util", "java.util.concurrent", "java.security")
+
+
+@dataclass(frozen=True, slots=True)
+class Realm:
+    """An issuer of its own, with its clients and users."""
+
+    keycloak: "Keycloak"
+    name: str
+
+    @property
+    def issuer(self) -> str:
+        """Its `iss`, below which its metadata are."""
+        return f"{self.keycloak.url}/realms/{self.name}"
+
+    @property
+    def token_url(self) -> str:
+        """Its token endpoint."""
+        return f"{self.issuer}/protocol/openid-connect/token"
+
+    @property
+    def jwks_url(self) -> str:
+        """Its public keys."""
+        return f"{self.issuer}/protocol/openid-connect/certs"
+
+    def user_token(self, user: str, client: str, secret: str | None = None, **more: str) -> str:
+        """The access token of a user, who gives a client the password."""
+        form = {"grant_type": "password", "username": user, "password": PASSWORD, "client_id": client, **more}
+        return self.ask_for_token(**form, **({} if secret is None else {"client_secret": secret}))["access_token"]
+
+    def ask_for_token(self, **form: str) -> dict[str, Any]:
+        """What the token endpoint answers."""
+        return _ask("POST", self.token_url, form=form)
+
+    def administer(self, method: str, path: str, body: object = None) -> Any:
+        """Call the administration of this realm; the path begins with a slash, or is empty for the realm itself."""
+        return self.keycloak.administer(method, f"/realms/{self.name}{path}", body)
+
+    def end_sessions(self) -> None:
+        """End what users have begun: their refresh tokens are then no longer valid."""
+        self.administer("POST", "/logout-all")
+
+
+@dataclass(frozen=True, slots=True)
+class Keycloak:
+    """A running Keycloak."""
+
+    url: str
+
+    @contextmanager
+    def realm(
+        self,
+        *,
+        clients: Sequence[Mapping[str, Any]] = (),
+        users: Sequence[str] = (),
+        scopes: Sequence[Mapping[str, Any]] = (),
+        **settings: Any,
+    ) -> Generator[Realm]:
+        """A realm with clients, users and client scopes, and settings in Keycloak's own words, until the end."""
+        realm = Realm(self, f"test-{secrets.token_hex(6)}")
+        people = [
+            {
+                "username": user,
+                "enabled": True,
+                "email": f"{user}@example.com",
+                "emailVerified": True,
+                "firstName": user.title(),
+                "lastName": "Tester",
+                "credentials": [{"type": "password", "value": PASSWORD, "temporary": False}],
+            }
+            for user in users
+        ]
+        # Few rounds: the passwords of tests need not withstand anybody, and hashing them takes most of the time.
+        wanted = {"realm": realm.name, "enabled": True, "passwordPolicy": "hashIterations(1)", **settings}
+        self.administer("POST", "/realms", {**wanted, "users": people})
+        try:
+            for scope in scopes:
+                realm.administer("POST", "/client-scopes", {"protocol": "openid-connect", **scope})
+            for client in clients:
+                realm.administer("POST", "/clients", dict(client))
+            yield realm
+        finally:
+            realm.administer("DELETE", "")
+
+    def administer(self, method: str, path: str, body: object = None) -> Any:
+        """Call the administration, as the administrator."""
+        form = {"grant_type": "password", "client_id": "admin-cli", "username": ADMIN, "password": ADMIN}
+        token = _ask("POST", f"{self.url}/realms/master/protocol/openid-connect/token", form=form)["access_token"]
+        return _ask(method, f"{self.url}/admin{path}", body=body, token=token)
+
+
+def confidential_client(id: str, secret: str, **more: Any) -> dict[str, Any]:
+    """A client with a secret, a service account and password grants; `more` in Keycloak's own words."""
+    return {
+        "clientId": id,
+        "secret": secret,
+        "publicClient": False,
+        "serviceAccountsEnabled": True,
+        "directAccessGrantsEnabled": True,
+        **more,
+    }
+
+
+def public_client(id: str, *redirects: str, **more: Any) -> dict[str, Any]:
+    """A client without a secret, for authorization codes with PKCE and for passwords."""
+    return {
+        "clientId": id,
+        "publicClient": True,
+        "directAccessGrantsEnabled": True,
+        "redirectUris": list(redirects),
+        "attributes": {"pkce.code.challenge.method": "S256"} if redirects else {},
+        **more,
+    }
+
+
+def audience_mapper(audience: str) -> dict[str, Any]:
+    """A protocol mapper that adds an audience to access tokens."""
+    config = {"included.custom.audience": audience, "access.token.claim": "true"}
+    kind = {"protocol": "openid-connect", "protocolMapper": "oidc-audience-mapper"}
+    return {"name": f"audience {audience}", **kind, "config": config}
+
+
+def keycloak_or_skip(shared: Path) -> Iterator[Keycloak]:
+    """The Keycloak of a test run, whose processes share a folder; without one, tests are skipped, but fail in CI."""
+    if lack := missing():
+        message = f"KEYCLOAK NOT TESTED: {lack} not found; install what is missing to run these tests"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with _shared(shared / "keycloak") as keycloak:
+        yield keycloak
+
+
+def missing() -> str:
+    """What Keycloak needs and this machine does not have, or nothing."""
+    programs = ["java"] if _cache().exists() else ["java", "mvn"]
+    return ", ".join(program for program in programs if shutil.which(program) is None)
+
+
+@contextmanager
+def _shared(folder: Path) -> Generator[Keycloak]:
+    """The Keycloak in a folder, started by whoever needs it first.
+
+    Everyone who uses it holds a shared lock. Its keeper waits for an exclusive one, and then ends it: so it ends after
+    its last user, whichever way that one ended.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "users").open("a") as users, (folder / "start").open("a") as start:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(start, fcntl.LOCK_EX)
+        if not (folder / "url").exists():
+            _start(folder)
+        fcntl.flock(start, fcntl.LOCK_UN)
+        yield Keycloak((folder / "url").read_text("utf-8"))
+
+
+def _start(folder: Path) -> None:
+    home, log = _made(), folder / "keycloak.log"
+    with log.open("ab") as output:
+        keeper = subprocess.Popen(
+            [sys.executable, __file__, str(folder), str(home)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # a Ctrl-C is for the tests
+        )
+    deadline = time.monotonic() + READY_TIMEOUT
+    while not (folder / "url").exists():
+        if keeper.poll() is not None or time.monotonic() > deadline:
+            keeper.terminate()
+            raise RuntimeError(f"Keycloak did not start; its log ends with:\n{log.read_text('utf-8')[-LOG_TAIL:]}")
+        time.sleep(0.05)
+    keeper.returncode = 0  # it outlives this process, which does not wait for it
+
+
+def _keep(folder: Path, home: Path) -> None:
+    """Run Keycloak until nobody uses it. This is the program of a process of its own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    run = folder / f"run-{os.getpid()}"
+    (run / "data").mkdir(parents=True)
+    for each in home.iterdir():
+        (run / each.name).symlink_to(each)
+    settings = ["--http-enabled=true", "--http-host=127.0.0.1", f"--http-port={port}", "--hostname-strict=false"]
+    java = subprocess.Popen(
+        [*_java(run), "start", "--optimized", "--cache=local", *settings],
+        cwd=run,
+        env={**os.environ, "KC_BOOTSTRAP_ADMIN_USERNAME": ADMIN, "KC_BOOTSTRAP_ADMIN_PASSWORD": ADMIN},
+        preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has one thread
+    )
+    signal.signal(signal.SIGTERM, _leave)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        while java.poll() is None and not _answers(url):
+            time.sleep(0.1)
+        if java.poll() is None:
+            draft = folder / "url.draft"
+            draft.write_text(url, "utf-8")
+            draft.rename(folder / "url")
+            with (folder / "users").open("a") as users:
+                fcntl.flock(users, fcntl.LOCK_EX)
+                (folder / "url").unlink()
+    finally:
+        java.kill()
+        java.wait()
+        shutil.rmtree(run, ignore_errors=True)
+
+
+def _leave(number: int, _: object) -> None:
+    sys.exit(128 + number)
+
+
+def _die_with_parent() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+
+
+def _answers(url: str) -> bool:
+    with suppress(OSError), urllib.request.urlopen(f"{url}/realms/master", timeout=5) as response:
+        return response.status == 200
+    return False
+
+
+def _java(home: Path) -> list[str]:
+    pool = "io.quarkus.bootstrap.forkjoin.QuarkusForkJoinWorkerThreadFactory"
+    properties = {
+        "java.util.concurrent.ForkJoinPool.common.threadFactory": pool,
+        "java.util.logging.manager": "org.jboss.logmanager.LogManager",
+        "jboss.server.config.dir": str(home / "conf"),
+        "kc.home.dir": str(home),
+        "picocli.disable.closures": "true",
+    }
+    return [
+        *("java", *_JAVA),
+        *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in _OPENED),
+        *(f"-D{name}={value}" for name, value in properties.items()),
+        *("-cp", str((home / "lib").resolve() / "quarkus-run.jar"), "io.quarkus.bootstrap.runner.QuarkusEntryPoint"),
+    ]
+
+
+def _made() -> Path:
+    """The built copy in the cache, made complete in one step: an interrupted or a second one does no harm."""
+    cache = _cache()
+    if cache.exists():
+        return cache
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{cache.name}.", dir=cache.parent) as folder:
+        draft = Path(folder)
+        copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={draft}"]
+        _run("mvn", "-q", "-B", "-f", str(POM), *copy)
+        with zipfile.ZipFile(next(draft.glob("*.zip"))) as archive:
+            archive.extractall(draft)
+        home = draft / f"keycloak-{VERSION}"
+        _run("sh", str(home / "bin" / "kc.sh"), "build", *OPTIONS, JAVA_OPTS=" ".join(_JAVA))
+        shutil.rmtree(home / "data", ignore_errors=True)
+        with suppress(OSError):  # someone else was first
+            home.rename(cache)
+    assert cache.exists()
+    return cache
+
+
+def _cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "holdfast" / f"keycloak-{VERSION}-{BUILD}"
+
+
+def _run(*command: str, **environment: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]} failed with {done.returncode}:\n{(done.stdout + done.stderr)[-LOG_TAIL:]}")
+
+
+def _ask(
+    method: str, url: str, *, form: Mapping[str, str] | None = None, body: object = None, token: str | None = None
+) -> Any:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    data: bytes | None = None
+    if form is not None:
+        data = urlencode(form, quote_via=quote).encode()
+    elif body is not None:
+        data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
+    request = urllib.request.Request(url, data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            answer = response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            raise RuntimeError(f"{method} {url} was answered with {error.code}: {error.read().decode()}") from None
+    return json.loads(answer) if answer else None
+
+
+if __name__ == "__main__":
+    _keep(Path(sys.argv[1]), Path(sys.argv[2]))
