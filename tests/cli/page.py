@@ -59,9 +59,11 @@ class Page:
 
 
 def _programs(folder: Path) -> Path:
-    """A folder with the program as an installation puts it on the path."""
+    """A folder with the program as an installation puts it on the path, and with its Python."""
     programs = folder / "bin"
     programs.mkdir()
+    (programs / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (programs / "python3").chmod(0o755)
     (programs / "holdfast").write_text(f'#!/bin/sh\nexec {" ".join(MODULE)} "$@"\n')
     (programs / "holdfast").chmod(0o755)
     return programs

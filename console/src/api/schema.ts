@@ -486,21 +486,6 @@ export type IdList = {
   readonly more: boolean;
 };
 
-export type Identity = {
-  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange";
-  readonly audience?: string;
-  readonly resource?: string;
-  readonly scopes?: ReadonlyArray<string>;
-  readonly issuer?: string;
-  readonly token_url?: string;
-  readonly client_id?: string;
-  readonly client_secret?: string;
-  readonly client_auth?: "basic" | "post";
-  readonly actor?: boolean;
-  readonly requested?: "access_token" | "jwt";
-  readonly fallback?: "client_credentials" | "signed" | null;
-};
-
 export type IdentityCheck = {
   readonly kind: string;
   readonly claims?: Record<string, unknown>;
@@ -535,6 +520,10 @@ export type ImportedSkill = {
   readonly name: string;
   readonly change: "changed" | "created" | "unchanged";
   readonly version: number;
+};
+
+export type JsonWebKeys = {
+  readonly keys: ReadonlyArray<Record<string, unknown>>;
 };
 
 export type Key = {
@@ -814,7 +803,7 @@ export type NewSource = {
   readonly mcp?: McpSettings | null;
   readonly reload_seconds?: 0 | unknown | null;
   readonly selection?: Selection;
-  readonly identity?: Identity | null;
+  readonly identity?: SourceIdentity | null;
 };
 
 export type NewTenant = {
@@ -975,10 +964,6 @@ export type ProtectedResource = {
   readonly bearer_methods_supported: ReadonlyArray<string>;
   readonly resource_name: string;
   readonly scopes_supported?: ReadonlyArray<string>;
-};
-
-export type PublicKeys = {
-  readonly keys: ReadonlyArray<Record<string, unknown>>;
 };
 
 export type PublishedRecord = {
@@ -1306,7 +1291,7 @@ export type SourceChange = {
   readonly mcp?: McpSettings | null;
   readonly reload_seconds?: 0 | unknown | null;
   readonly selection?: Selection | null;
-  readonly identity?: Identity | null;
+  readonly identity?: SourceIdentity | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly accept_address?: boolean;
@@ -1341,6 +1326,21 @@ export type SourceEntry = {
   readonly created_at: string;
   readonly updated_at: string;
   readonly updated_by: string;
+};
+
+export type SourceIdentity = {
+  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange";
+  readonly audience?: string;
+  readonly resource?: string;
+  readonly scopes?: ReadonlyArray<string>;
+  readonly issuer?: string;
+  readonly token_url?: string;
+  readonly client_id?: string;
+  readonly client_secret?: string;
+  readonly client_auth?: "basic" | "post";
+  readonly actor?: boolean;
+  readonly requested?: "access_token" | "jwt";
+  readonly fallback?: "client_credentials" | "signed" | null;
 };
 
 export type SourceImport = {

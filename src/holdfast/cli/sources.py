@@ -15,22 +15,7 @@ from holdfast.cli.durations import lifetime
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.operation_commands import derive, table
 from holdfast.cli.output import Progress, printable, write
-from holdfast.cli.source_identity import (
-    Actor,
-    Audience,
-    ClientAuth,
-    ClientId,
-    ClientSecret,
-    Fallback,
-    IdentityOption,
-    Issuer,
-    Requested,
-    Resource,
-    Scope,
-    TokenUrl,
-    describe_identity,
-    identity_of,
-)
+from holdfast.cli.source_identity import NO_IDENTITY, GivenIdentity, describe_identity, takes_identity
 from holdfast.core.errors import InvalidInput, NotFound, TooLarge, Unavailable
 
 
@@ -144,6 +129,7 @@ Shared = Annotated[bool | None, typer.Option(help="Let users share a session wit
 
 
 @command(app)
+@takes_identity
 async def add(
     invocation: Invocation,
     name: Name,
@@ -168,18 +154,7 @@ async def add(
     no_reload: NoReload = False,
     selection: Selection = None,
     depth: Depth = None,
-    identity: IdentityOption = None,
-    audience: Audience = None,
-    resource: Resource = None,
-    scope: Scope = None,
-    issuer: Issuer = None,
-    token_url: TokenUrl = None,
-    client_id: ClientId = None,
-    client_secret: ClientSecret = None,
-    client_auth: ClientAuth = None,
-    actor: Actor = None,
-    requested: Requested = None,
-    fallback: Fallback = None,
+    identity: GivenIdentity = NO_IDENTITY,
 ) -> None:
     """Import operations of a document as tools.
 
@@ -218,21 +193,7 @@ async def add(
         "timeout": timeout,
         "reload_seconds": interval(every, no_reload=no_reload),
     }
-    caller = identity_of(
-        identity,
-        None,
-        audience=audience,
-        resource=resource,
-        scopes=scope,
-        issuer=issuer,
-        token_url=token_url,
-        client_id=client_id,
-        client_secret=client_secret,
-        client_auth=client_auth,
-        actor=actor,
-        requested=requested,
-        fallback=fallback,
-    )
+    caller = identity.changed(None)
     if caller is not None:
         wanted["identity"] = caller
     if (rules := _selection({}, selection, depth)) is not None:
@@ -267,6 +228,7 @@ async def show(invocation: Invocation, name: Name) -> None:
 
 
 @command(app)
+@takes_identity
 async def change(
     invocation: Invocation,
     name: Name,
@@ -289,18 +251,7 @@ async def change(
     no_reload: NoReload = False,
     selection: Selection = None,
     depth: Depth = None,
-    identity: IdentityOption = None,
-    audience: Audience = None,
-    resource: Resource = None,
-    scope: Scope = None,
-    issuer: Issuer = None,
-    token_url: TokenUrl = None,
-    client_id: ClientId = None,
-    client_secret: ClientSecret = None,
-    client_auth: ClientAuth = None,
-    actor: Actor = None,
-    requested: Requested = None,
-    fallback: Fallback = None,
+    identity: GivenIdentity = NO_IDENTITY,
     accept_address: Accept = False,
 ) -> None:
     """Change the selected operations, or how the back end is called. Omitted options are unchanged.
@@ -328,21 +279,7 @@ async def change(
             "accept_address": accept_address,
         }
         known_identity = backend.get("identity")
-        caller = identity_of(
-            identity,
-            known_identity,
-            audience=audience,
-            resource=resource,
-            scopes=scope,
-            issuer=issuer,
-            token_url=token_url,
-            client_id=client_id,
-            client_secret=client_secret,
-            client_auth=client_auth,
-            actor=actor,
-            requested=requested,
-            fallback=fallback,
-        )
+        caller = identity.changed(known_identity)
         if caller != known_identity:
             wanted["identity"] = caller
         if server := _mcp_settings(mcp_command, env, prefix, sampling, shared):

@@ -25,9 +25,9 @@ from holdfast.execution.executor import Executor
 from holdfast.execution.function_runner import FunctionRunner
 from holdfast.execution.identity.authorization_servers import AuthorizationServers
 from holdfast.execution.identity.identities import BackendIdentities, SharedIdentities
+from holdfast.execution.identity.identity_keys import IdentityKeys
 from holdfast.execution.identity.own_tokens import OwnTokens, TokenRequests
 from holdfast.execution.identity.signed_tokens import SignedTokens
-from holdfast.execution.identity.signing_keys import SigningKeys
 from holdfast.execution.identity.token_endpoint import TokenEndpoint
 from holdfast.execution.identity.token_exchange import TokenExchange
 from holdfast.execution.mcp.listener import McpListener
@@ -295,7 +295,7 @@ def open_identities(
     config: Config, postgres: Postgres, egress: Egress, sealing: bytes, tenants: Tenants
 ) -> SharedIdentities:
     """Return what says to back ends who calls."""
-    keys = SigningKeys(postgres.system, sealing)
+    keys = IdentityKeys(postgres.system, sealing)
     requests = TokenRequests(AuthorizationServers(egress), TokenEndpoint(egress))
     own = OwnTokens(requests)
     return SharedIdentities(

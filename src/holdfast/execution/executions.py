@@ -18,6 +18,7 @@ from uuid import UUID
 from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
+from holdfast.core.request_context import current_request
 from holdfast.core.text import render, restore, store
 from holdfast.execution.call_recorder import GRANTED
 from holdfast.execution.executor import Executor
@@ -131,7 +132,8 @@ class Executions:
             raise InvalidInput(checked.text)
         limit = self._limit(tool, timeout)
         id = uuid7()
-        run = Run(user, agent, None, None, None, str(id), f"execution:{id}", token=token)
+        request = current_request().request_id
+        run = Run(user, agent, None, None, None, str(id), f"execution:{id}", request_id=request, token=token)
         mode = await self._executor.mode(tool)
         row = await self._database.one(
             sql("begin_execution"), id, tool.id, store(tool.name), checked, None if key is None else given,

@@ -11,7 +11,7 @@ from holdfast.core.errors import Forbidden, HoldfastError, TimedOut, Unavailable
 from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.identity.authorization_servers import AuthorizationServers, read_metadata
 from holdfast.execution.identity.token_endpoint import OAuthClient, TokenEndpoint, TokenRefused
-from tests.oauth.authorization_server import SmallServer, small_server
+from tests.oauth.authorization_server import SmallServer
 from tests.oauth.keycloak import Keycloak, confidential_client
 
 GRANT = {"grant_type": "client_credentials"}
@@ -25,14 +25,7 @@ async def egress() -> AsyncIterator[Egress]:
         yield egress
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[SmallServer]:
-    """A small authorization server."""
-    async with small_server() as server:
-        yield server
-
-
-@pytest.mark.req("MCP-07")
+@pytest.mark.req("MCP-06")
 async def test_keycloak_gives_a_token_for_client_credentials(keycloak: Keycloak, egress: Egress) -> None:
     with keycloak.realm(clients=[confidential_client("holdfast", "s3cret")]) as realm:
         url = await AuthorizationServers(egress).token_url(realm.issuer)
@@ -47,29 +40,31 @@ async def test_keycloak_gives_a_token_for_client_credentials(keycloak: Keycloak,
 
 
 async def test_the_secret_is_sent_as_basic_authentication_encoded_as_in_forms(
-    egress: Egress, server: SmallServer
+    egress: Egress, authority: SmallServer
 ) -> None:
-    await TokenEndpoint(egress).request(server.token_url, GRANT, CLIENT)
+    await TokenEndpoint(egress).request(authority.token_url, GRANT, CLIENT)
 
-    assert server.headers[0]["Authorization"] == "Basic " + base64.b64encode(b"holdfast:s3cret+value").decode()
-    assert server.asked == [GRANT]
+    assert authority.headers[0]["Authorization"] == "Basic " + base64.b64encode(b"holdfast:s3cret+value").decode()
+    assert authority.asked == [GRANT]
 
 
-async def test_the_secret_is_sent_in_the_form_if_the_server_wants_it_there(egress: Egress, server: SmallServer) -> None:
-    await TokenEndpoint(egress).request(server.token_url, GRANT, OAuthClient("holdfast", "s3cret", "post"))
+async def test_the_secret_is_sent_in_the_form_if_the_server_wants_it_there(
+    egress: Egress, authority: SmallServer
+) -> None:
+    await TokenEndpoint(egress).request(authority.token_url, GRANT, OAuthClient("holdfast", "s3cret", "post"))
 
-    assert server.asked == [{**GRANT, "client_id": "holdfast", "client_secret": "s3cret"}]
-    assert "Authorization" not in server.headers[0]
+    assert authority.asked == [{**GRANT, "client_id": "holdfast", "client_secret": "s3cret"}]
+    assert "Authorization" not in authority.headers[0]
 
 
 async def test_an_error_has_what_the_server_says_without_the_secrets_of_the_request(
-    egress: Egress, server: SmallServer
+    egress: Egress, authority: SmallServer
 ) -> None:
     said = {"error": "invalid_grant", "error_description": f"the token abc.def.ghi of s3cret value{'.' * 400}"}
-    server.instead = web.json_response(said, status=400)
+    authority.instead = web.json_response(said, status=400)
 
     with pytest.raises(TokenRefused) as refused:
-        await TokenEndpoint(egress).request(server.token_url, {**GRANT, "subject_token": "abc.def.ghi"}, CLIENT)
+        await TokenEndpoint(egress).request(authority.token_url, {**GRANT, "subject_token": "abc.def.ghi"}, CLIENT)
 
     assert refused.value.error == "invalid_grant"
     assert "invalid_grant: the token [secret] of [secret]" in str(refused.value)
@@ -91,40 +86,42 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("answer", "why"), WRONG, ids=[why for _, why in WRONG])
-async def test_a_wrong_answer_is_refused(egress: Egress, server: SmallServer, answer: web.Response, why: str) -> None:
-    server.instead = answer
+async def test_a_wrong_answer_is_refused(
+    egress: Egress, authority: SmallServer, answer: web.Response, why: str
+) -> None:
+    authority.instead = answer
 
     with pytest.raises(Unavailable, match=why):
-        await TokenEndpoint(egress).request(server.token_url, GRANT, CLIENT)
+        await TokenEndpoint(egress).request(authority.token_url, GRANT, CLIENT)
 
 
-async def test_a_server_that_does_not_answer_is_given_up(egress: Egress, server: SmallServer) -> None:
-    server.waits = asyncio.Event()
+async def test_a_server_that_does_not_answer_is_given_up(egress: Egress, authority: SmallServer) -> None:
+    authority.waits = asyncio.Event()
 
     with pytest.raises(TimedOut, match=r"within 0\.2 seconds"):
-        await TokenEndpoint(egress, timeout=0.2).request(server.token_url, GRANT, CLIENT)
+        await TokenEndpoint(egress, timeout=0.2).request(authority.token_url, GRANT, CLIENT)
 
-    server.waits.set()
+    authority.waits.set()
 
 
-async def test_a_token_endpoint_at_a_private_address_is_refused(server: SmallServer) -> None:
+async def test_a_token_endpoint_at_a_private_address_is_refused(authority: SmallServer) -> None:
     async with Egress() as egress:
         with pytest.raises(Forbidden, match="not public"):
-            await TokenEndpoint(egress).request(server.token_url, GRANT, CLIENT)
+            await TokenEndpoint(egress).request(authority.token_url, GRANT, CLIENT)
 
 
-async def test_no_repr_shows_a_secret_or_a_token(egress: Egress, server: SmallServer) -> None:
-    answer = await TokenEndpoint(egress).request(server.token_url, GRANT, CLIENT)
+async def test_no_repr_shows_a_secret_or_a_token(egress: Egress, authority: SmallServer) -> None:
+    answer = await TokenEndpoint(egress).request(authority.token_url, GRANT, CLIENT)
 
     assert answer.access_token not in repr(answer)
     assert "s3cret" not in repr(CLIENT)
 
 
-async def test_metadata_of_another_issuer_are_refused(egress: Egress, server: SmallServer) -> None:
-    server.metadata = {"issuer": "https://login.example.com"}
+async def test_metadata_of_another_issuer_are_refused(egress: Egress, authority: SmallServer) -> None:
+    authority.metadata = {"issuer": "https://login.example.com"}
 
     with pytest.raises(Unavailable, match="another issuer"):
-        await AuthorizationServers(egress).token_url(server.url)
+        await AuthorizationServers(egress).token_url(authority.url)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from holdfast.access.tenants import Tenants
 from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.core.ids import TenantId
 from holdfast.core.request_context import current_request
+from holdfast.execution.identity.identity_keys import IdentityKeys
 from holdfast.execution.identity.own_tokens import KeptToken, OwnTokens, TokenRequests, claims_of, unknown_kind
 from holdfast.execution.identity.sent_identity import AUTHORIZATION, REQUEST_ID, Renew, SentIdentity
 from holdfast.execution.identity.signed_tokens import HEADER, Signed, SignedTokens
-from holdfast.execution.identity.signing_keys import SigningKeys
 from holdfast.execution.identity.token_exchange import TokenExchange
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.runner import Secrets
@@ -28,7 +28,7 @@ from holdfast.skills.tool import Kind
 class SharedIdentities:
     """What the identities of all tenants share: keys and tokens, and the hosts that may get callers' own tokens."""
 
-    keys: SigningKeys
+    keys: IdentityKeys
     signed: SignedTokens
     requests: TokenRequests
     own: OwnTokens
@@ -45,7 +45,7 @@ class SharedIdentities:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _IdentifiedCall:
     """A call, as far as its back end may learn of it."""
 
     tenant: TenantId
@@ -76,7 +76,7 @@ class BackendIdentities:
         identity = backend.identity
         if identity is None:
             return None
-        call = _Call(await self._database.tenant(), backend.source, identity, run, tool, kind, origin)
+        call = _IdentifiedCall(await self._database.tenant(), backend.source, identity, run, tool, kind, origin)
         given = identity.kind
         if given == "token_exchange" and run.token is None:
             if identity.fallback is None:
@@ -101,7 +101,7 @@ class BackendIdentities:
         identity = backend.identity
         if identity is None or identity.kind in ("pass_through", "user"):
             return None
-        call = _Call(await self._database.tenant(), backend.source, identity, run, None, kind, origin)
+        call = _IdentifiedCall(await self._database.tenant(), backend.source, identity, run, None, kind, origin)
         return await (self._signed(call) if identity.kind == "signed" else self._own(call))
 
     async def describe(
@@ -122,12 +122,12 @@ class BackendIdentities:
         values = () if sent is None else (sent.headers.get(HEADER), sent.headers.get(AUTHORIZATION))
         return claims_of(next(filter(None, values), "").removeprefix("Bearer "))
 
-    async def _signed(self, call: _Call) -> SentIdentity:
+    async def _signed(self, call: _IdentifiedCall) -> SentIdentity:
         signed = Signed(call.tenant, call.run.user, call.run.agent, call.tool, call.identity.audience or call.origin)
         token = await self._shared.signed.token(signed, partial(self._tenant_name, call.tenant))
         return SentIdentity(_headers(call, HEADER, token.text), token.redaction)
 
-    async def _own(self, call: _Call) -> SentIdentity:
+    async def _own(self, call: _IdentifiedCall) -> SentIdentity:
         token = await self._shared.own.token(call.tenant, call.identity, self._secrets, call.what)
 
         async def renew() -> SentIdentity | None:
@@ -136,7 +136,7 @@ class BackendIdentities:
 
         return _bearer(call, token, renew)
 
-    async def _exchanged(self, call: _Call) -> SentIdentity:
+    async def _exchanged(self, call: _IdentifiedCall) -> SentIdentity:
         subject = call.run.token
         assert subject is not None
         token = await self._shared.exchange.token(call.tenant, call.identity, subject, self._secrets, call.what)
@@ -147,7 +147,7 @@ class BackendIdentities:
 
         return _bearer(call, token, renew)
 
-    def _passed_through(self, call: _Call) -> SentIdentity:
+    def _passed_through(self, call: _IdentifiedCall) -> SentIdentity:
         if call.kind != "rest":
             why = "callers' own tokens are only passed to REST services"
             raise Forbidden(f"{call.what} was not called", why=why, next="Ask an operator to change its identity.")
@@ -166,16 +166,16 @@ class BackendIdentities:
         return await self._shared.tenants.name_of(tenant)
 
 
-def _bearer(call: _Call, token: KeptToken, renew: Renew) -> SentIdentity:
+def _bearer(call: _IdentifiedCall, token: KeptToken, renew: Renew) -> SentIdentity:
     return SentIdentity(_headers(call, AUTHORIZATION, f"Bearer {token.text}"), token.redaction, renew)
 
 
-def _headers(call: _Call, name: str, value: str) -> dict[str, str]:
+def _headers(call: _IdentifiedCall, name: str, value: str) -> dict[str, str]:
     request_id = call.run.request_id or current_request().request_id
     return {name: value, REQUEST_ID: request_id} if request_id else {name: value}
 
 
-def _no_token_error(call: _Call) -> Forbidden:
+def _no_token_error(call: _IdentifiedCall) -> Forbidden:
     return Forbidden(
         f"{call.what} was not called",
         why="its back end needs a token of the caller's identity provider, and this caller has none",

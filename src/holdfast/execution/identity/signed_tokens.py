@@ -11,7 +11,7 @@ from joserfc.jws import JWSRegistry
 from holdfast.core.ids import TenantId
 from holdfast.core.text import render
 from holdfast.execution.identity.expiring_cache import ExpiringCache
-from holdfast.execution.identity.signing_keys import ALGORITHM, SigningKeys
+from holdfast.execution.identity.identity_keys import ALGORITHM, IdentityKeys
 from holdfast.execution.redaction import Redaction
 
 HEADER = "Holdfast-Identity"
@@ -40,7 +40,7 @@ class SignedToken(NamedTuple):
 class SignedTokens:
     """Signs tokens. Each is signed once, and sent for a minute with every call of the same tool by the same caller."""
 
-    def __init__(self, keys: SigningKeys, *, issuer: str | None, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, keys: IdentityKeys, *, issuer: str | None, clock: Callable[[], float] = monotonic) -> None:
         self._keys = keys
         self.issuer = issuer or keys.installation
         self._known = ExpiringCache[tuple[Signed, str], SignedToken](most=MOST, clock=clock)

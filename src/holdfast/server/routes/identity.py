@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.execution.identity.signing_keys import IdentityKey
+from holdfast.execution.identity.identity_keys import IdentityKey
 from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("identity")

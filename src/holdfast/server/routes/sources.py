@@ -95,7 +95,7 @@ class McpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shared: bool = False
 
 
-class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SourceIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a back end learns about callers.
 
     `signed`: a token of this server in the header `Holdfast-Identity`, for the audience `audience`, by default the
@@ -159,7 +159,7 @@ IDENTITY_RULE = documented(
         },
     ]
 )  # fmt: skip
-CheckedIdentity = Annotated[Identity, IDENTITY_RULE]
+CheckedIdentity = Annotated[SourceIdentity, IDENTITY_RULE]
 
 
 class IdentityCheck(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -394,6 +394,6 @@ def _engine_fields(body: NewSource | SourceChange | Reloading) -> dict[str, Any]
         given["mcp"] = McpServer(**asdict(given["mcp"]))
     if given.get("selection") is not None:
         given["selection"] = SelectionRules(**asdict(given["selection"]))
-    if isinstance(given.get("identity"), Identity):
+    if isinstance(given.get("identity"), SourceIdentity):
         given["identity"] = BackendIdentity(**asdict(given["identity"]))
     return given

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from holdfast.core.errors import NotFound
 from holdfast.core.issuers import is_url
 from holdfast.core.text import render
-from holdfast.execution.identity.signing_keys import MAX_AGE
+from holdfast.execution.identity.identity_keys import MAX_AGE
 from holdfast.server.challenges import METADATA, RESOURCES, base_of
 from holdfast.server.operations import ApiCall, ApiOperations
 
@@ -27,14 +27,14 @@ class ProtectedResource(msgspec.Struct, frozen=True, omit_defaults=True):
     scopes_supported: list[str] = []
 
 
-class PublicKeys(msgspec.Struct, frozen=True):
+class JsonWebKeys(msgspec.Struct, frozen=True):
     """The public keys (JWK) that verify who calls, for back ends."""
 
     keys: list[dict[str, Any]]
 
 
 @operations.declare("GET", JWKS, needs="nobody")
-async def public_keys(call: ApiCall) -> PublicKeys | Response:
+async def public_keys(call: ApiCall) -> JsonWebKeys | Response:
     """Get the public keys of the tokens in `Holdfast-Identity` (JWKS)."""
     keys = await call.engine.identity_keys.published()
     headers = {"Cache-Control": f"public, max-age={MAX_AGE}"}

@@ -77,7 +77,7 @@ class _Loaded:
         return [row for row, successor in zip(self.rows, successors, strict=True) if successor + kept > now]
 
 
-class SigningKeys:
+class IdentityKeys:
     """Makes the first key when it is needed, and reads the keys again as long as they are used.
 
     A read is at most five seconds old, or goes on while the last one is used: only the first use, and one after minutes
