@@ -9,7 +9,7 @@ from uuid import UUID
 from holdfast.access.tenants import Tenants
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database, Postgres, Statements
-from tests.rules import gateway_plans, tool_plans
+from tests.rules import consent_plans, gateway_plans, tool_plans
 from tests.rules.plan import ID, LAST, MINUTE, NOON, NOTHING, Cold, Plan
 from tests.rules.syntax import statements, tables_read
 from tests.rules.tree import ROOT
@@ -214,7 +214,7 @@ OF_THE_OWNER: dict[str, Plan | Cold] = {
 # Which role runs a statement: a tenant's, unless it is listed for another.
 TENANT, SYSTEM, OWNER = "holdfast_app", "holdfast_system", "the owner"
 RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {
-    TENANT: OF_A_TENANT | tool_plans.OF_A_TENANT | gateway_plans.OF_A_TENANT,
+    TENANT: OF_A_TENANT | tool_plans.OF_A_TENANT | gateway_plans.OF_A_TENANT | consent_plans.OF_A_TENANT,
     SYSTEM: OF_THE_SYSTEM | tool_plans.OF_THE_SYSTEM | gateway_plans.OF_THE_SYSTEM,
     OWNER: OF_THE_OWNER,
 }
@@ -354,7 +354,8 @@ do $$ declare name regclass; begin
 end $$;
 """
 # No foreign key is checked: that would take a third of the time.
-ENOUGH = f"set session_replication_role = replica;{ROWS}{tool_plans.ROWS}{gateway_plans.ROWS}{UNCHANGED}analyze;"
+MORE_ROWS = f"{tool_plans.ROWS}{gateway_plans.ROWS}{consent_plans.ROWS}"
+ENOUGH = f"set session_replication_role = replica;{ROWS}{MORE_ROWS}{UNCHANGED}analyze;"
 
 
 async def unindexed(postgres: Postgres) -> list[str]:

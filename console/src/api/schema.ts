@@ -278,6 +278,35 @@ export type CompletionList = {
   readonly completions: ReadonlyArray<Completion>;
 };
 
+export type Connection = {
+  readonly source: string;
+  readonly title: string;
+  readonly host: string;
+  readonly state: "connected" | "expired" | "not_connected";
+  readonly reason?: string;
+  readonly issuer?: string;
+  readonly scopes?: ReadonlyArray<string>;
+  readonly connected_at?: string | null;
+  readonly updated_at?: string | null;
+};
+
+export type ConnectionList = {
+  readonly connections: ReadonlyArray<Connection>;
+};
+
+export type ConsentAnswer = {
+  readonly state: string;
+  readonly code?: string | null;
+  readonly iss?: string | null;
+  readonly error?: string | null;
+};
+
+export type ConsentUrl = {
+  readonly source: string;
+  readonly url: string;
+  readonly expires_at: string;
+};
+
 export type ContextSearch = {
   readonly query: string;
   readonly session?: string | null;
@@ -1009,6 +1038,11 @@ export type Reloading = {
   readonly dry_run?: boolean;
 };
 
+export type Removal = {
+  readonly source: string;
+  readonly revoked: boolean;
+};
+
 export type RemovedSource = {
   readonly tools: ReadonlyArray<string>;
 };
@@ -1329,12 +1363,13 @@ export type SourceEntry = {
 };
 
 export type SourceIdentity = {
-  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange";
+  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange" | "user";
   readonly audience?: string;
   readonly resource?: string;
   readonly scopes?: ReadonlyArray<string>;
   readonly issuer?: string;
   readonly token_url?: string;
+  readonly authorize_url?: string;
   readonly client_id?: string;
   readonly client_secret?: string;
   readonly client_auth?: "basic" | "post";
@@ -1627,6 +1662,9 @@ export interface Operations {
   "GET /api/commands/{id}": { path: { id: string }; query: { wait?: number }; body: undefined; answer: CommandState };
   "POST /api/commands/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: CommandState };
   "GET /api/commands/{id}/completions": { path: { id: string }; query: {}; body: undefined; answer: CompletionList };
+  "GET /api/connections": { path: {}; query: {}; body: undefined; answer: ConnectionList };
+  "DELETE /api/connections/{source}": { path: { source: string }; query: {}; body: undefined; answer: Removal };
+  "POST /api/connections/{source}": { path: { source: string }; query: {}; body: undefined; answer: ConsentUrl };
   "GET /api/conversations": { path: {}; query: { user?: string | null; app?: string | null; agent?: string | null; document?: boolean; spoken?: boolean; openings?: boolean; limit?: number; cursor?: string | null }; body: undefined; answer: ConversationPage };
   "POST /api/conversations": { path: {}; query: {}; body: NewConversation; answer: Conversation };
   "GET /api/conversations/by-session": { path: {}; query: { session_id: string }; body: undefined; answer: Conversation };

@@ -31,6 +31,7 @@ from holdfast.server.routes import (
     browser,
     chat,
     commands,
+    connections,
     conversations,
     dead_letters,
     executions,
@@ -83,6 +84,7 @@ OPERATIONS: tuple[ApiOperation, ...] = (
     *notes.operations,
     *sources.operations,
     *secrets.operations,
+    *connections.operations,
     *identity.operations,
     # Fixed paths come before ids: the first path that matches is used.
     *recall.operations,
