@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+import httpx2
+import mcp_types as types
 import pytest
 from aiohttp import web
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from holdfast.core.config import Config
 from holdfast.engine import Engine, open_engine
@@ -429,3 +433,27 @@ async def without_client(shop: Shop) -> None:
     version = (await shop.engine.sources.get("shop")).source.version
     identity = BackendIdentity("user", issuer=shop.server.url)
     await shop.engine.sources.change("shop", identity=identity, version=version)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("settings", [{"public_url": "https://agents.example.com"}])
+async def test_the_official_client_opens_the_address_and_its_call_goes_on(
+    shop: Shop, settings: dict[str, Any], mode: Any
+) -> None:
+    opened: list[str] = []
+
+    async def asked(context: object, question: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(question, types.ElicitRequestURLParams)
+        opened.append(question.url)
+        await shop.connect()
+        return types.ElicitResult(action="accept")
+
+    url, headers = f"http://127.0.0.1:{shop.site.port}/mcp", {"Authorization": f"Bearer {shop.keys['ann']}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode, elicitation_callback=asked) as client,
+    ):
+        result = await client.call_tool(TOOL, {})
+
+    assert result.is_error is False
+    assert opened == ["https://agents.example.com/connections?source=shop"]

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
 from uuid import uuid4
 
 from holdfast.core.errors import Broken, Forbidden, HoldfastError, Unavailable
@@ -19,6 +18,7 @@ from holdfast.execution.consent.clients import OAuthClients
 from holdfast.execution.consent.grants import GrantedTokens, GrantSeal
 from holdfast.execution.identity.expiring_cache import ExpiringCache
 from holdfast.execution.identity.token_endpoint import TokenAnswer, TokenEndpoint, TokenRefused
+from holdfast.execution.redaction import Redaction
 from holdfast.mcp.inputs import Forwarded
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
@@ -45,12 +45,12 @@ class ConsentRequired(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class UsableToken:
-    """A token for calls, and the generation of its row."""
+    """A token for calls, its redaction, and the generation of its row."""
 
     text: str = field(repr=False)
+    redaction: Redaction = field(repr=False, compare=False)
     origin: str
     generation: int
-    source_id: Any
 
 
 class TokenCache:
@@ -150,7 +150,8 @@ class UserTokens:
                 raise self.required(source, "the token has expired")
         tokens = await self._open(source, user, row)
         left = row["seconds_left"]
-        token = UsableToken(tokens.access_token, row["origin"], row["generation"], row["source_id"])
+        text = tokens.access_token
+        token = UsableToken(text, Redaction([text]), row["origin"], row["generation"])
         return token, FRESH if left is None else max(0.0, min(FRESH, left))
 
     async def _refresh(self, source: str, user: str, row: Row, *, again: bool) -> Row:

@@ -181,7 +181,7 @@ class BackendIdentities:
 
         def bearer(given: UsableToken) -> SentIdentity:
             headers = _headers(call, AUTHORIZATION, f"Bearer {given.text}")
-            return SentIdentity(headers, Redaction([given.text]), renew if given is token else None)
+            return SentIdentity(headers, given.redaction, renew if given is token else None)
 
         return bearer(token)
 
