@@ -27,6 +27,8 @@ BEYOND_THE_DOCUMENT = (
     (".* /api/sources.*", "cannot be fetched.*has no URL", "where the document is from is in the source's row"),
     (".* /api/sources.*", "cannot be fetched|was not called", "the address is another server's"),
     (".* /api/sources.*", "cannot be resolved|closed the connection", "the address is another server's"),
+    (".* /api/sources.*", "execution.pass_through|passed to a REST", "it is in the settings, or in the row"),
+    (".* /api/sources.*", "two tokens|users share its session|a program gets", "what it goes with is in the row"),
     ("PUT /api/(skills|agents)/.*", "has no argument|does not match the schema of the tool", "the tool's row says so"),
     # What is inside a text: a document, a schema, a folder.
     ("PUT /api/tools/{name}", "JSON Schema of its arguments", "`parameters` is a JSON Schema"),

@@ -42,6 +42,8 @@ REST: dict[str, Any] = {
 
 # (method, path, body): what both the server and the document refuse.
 REFUSED: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST", "/api/sources", {"name": "a", "url": "http://a.b", "identity": {"kind": "signed", "client_id": "a"}}),
+    ("POST", "/api/sources", {"name": "a", "url": "http://a.b", "identity": {"kind": "client_credentials"}}),
     ("POST", "/api/topics", {"name": ""}),
     ("POST", "/api/topics", {"name": "a", "partitions": 0}),
     ("POST", "/api/tenants", {"name": "Not A Name"}),

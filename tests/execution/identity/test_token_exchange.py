@@ -20,7 +20,9 @@ from holdfast.execution.identity.authorization_servers import AuthorizationServe
 from holdfast.execution.identity.own_tokens import OwnTokens, TokenRequests
 from holdfast.execution.identity.token_endpoint import TokenEndpoint
 from holdfast.execution.identity.token_exchange import TokenExchange
+from holdfast.execution.worker_runner import headers_of
 from holdfast.skills.request import BackendIdentity
+from holdfast.skills.run import Run
 from tests.access.issuing import claims_of, ed, signed
 from tests.execution.backend import Keyring, Service
 from tests.execution.identity.conftest import add_shop, call, told
@@ -265,3 +267,11 @@ async def test_the_caller_s_token_is_in_no_row_and_in_no_log(
     sent = told(shop)[0]["Authorization"].removeprefix("Bearer ")
     assert "get_order" in everything
     assert not [token for token in (subject, sent) if token in everything or token.rpartition(".")[2] in everything]
+
+
+@pytest.mark.req("SAFE-02")
+def test_no_command_to_a_worker_and_no_repr_has_the_caller_s_token() -> None:
+    run = Run("ann", "support", None, None, None, "call", "key", token="a caller's token")
+
+    assert "a caller's token" not in repr(run)
+    assert "a caller's token" not in headers_of(run).values()

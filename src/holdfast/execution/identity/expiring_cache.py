@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from holdfast.core.errors import HoldfastError, ShuttingDown
 
-MOST = 10_000  # values
+MOST = 5_000  # values: each token is kept in the forms in which it is redacted, too
 FAILURE_SECONDS = 5.0  # for which a failure is repeated without a request
 
 Key = TypeVar("Key", bound=Hashable)

@@ -5,6 +5,7 @@ unknown key. An old key stays published until nothing that it signed can still b
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,6 +32,7 @@ PURPOSE = b"holdfast identity 1"
 NEW_KEY = "Make a new key: `holdfast identity rotate --now`."
 
 sql = statements(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ class IdentityKeys:
 
 
 def _observe(task: "asyncio.Task[None]") -> None:
-    """Take note of a failed read for which nobody waited: the next use reads again."""
-    if not task.cancelled():
-        error = task.exception()
-        assert error is None or isinstance(error, HoldfastError)
+    """Log a read that failed: nobody may wait for it, and the next use reads again."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        log.warning("the identity keys cannot be read; retrying at the next use: %s", error)

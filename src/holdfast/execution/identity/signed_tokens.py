@@ -17,7 +17,7 @@ from holdfast.execution.redaction import Redaction
 HEADER = "Holdfast-Identity"
 LIFETIME = 300  # seconds
 KEPT = 60.0  # seconds for which a token is sent again
-MOST = 20_000  # tokens
+MOST = 5_000  # tokens
 
 
 class Signed(NamedTuple):

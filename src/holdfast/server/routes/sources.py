@@ -147,31 +147,41 @@ _NO_EXCHANGE: dict[str, Any] = {
 _NO_SECRET: dict[str, Any] = {
     "properties": {"actor": {"const": False}, "fallback": {"enum": [None, "signed"]}},
 }
+# The schema of a union drops what its members are annotated with.
 IDENTITY_RULE = documented(
-    anyOf=[
-        {"properties": {"kind": {"const": "signed"}, **_NO_CLIENT, **_NO_EXCHANGE, **_NO_CONSENT}},
+    allOf=[
         {
-            "properties": {
-                "kind": {"const": "pass_through"}, "audience": {"const": ""}, **_NO_CLIENT, **_NO_EXCHANGE,
-                **_NO_CONSENT,
-            }
-        },
-        {
-            "properties": {"kind": {"const": "user"}, "audience": {"const": ""}, **_NO_EXCHANGE},
-            "anyOf": [{"required": ["client_id"], "properties": {"client_id": {"minLength": 1}}},
-                      {"properties": {"client_secret": {"const": ""}}}],
-        },
-        {
-            "properties": {"kind": {"const": "client_credentials"}, **_NO_EXCHANGE, **_NO_CONSENT},
-            "allOf": [_CLIENT, _SECRET],
-        },
-        {
-            "properties": {"kind": {"const": "token_exchange"}, **_NO_CONSENT},
-            "allOf": [_CLIENT, _FOR, {"anyOf": [_SECRET, _NO_SECRET]}],
-        },
+            "anyOf": [
+                {"type": "null"},
+                {"properties": {"kind": {"const": "signed"}, **_NO_CLIENT, **_NO_EXCHANGE, **_NO_CONSENT}},
+                {
+                    "properties": {
+                        "kind": {"const": "pass_through"},
+                        "audience": {"const": ""},
+                        **_NO_CLIENT,
+                        **_NO_EXCHANGE,
+                        **_NO_CONSENT,
+                    }
+                },
+                {
+                    "properties": {"kind": {"const": "user"}, "audience": {"const": ""}, **_NO_EXCHANGE},
+                    "anyOf": [
+                        {"required": ["client_id"], "properties": {"client_id": {"minLength": 1}}},
+                        {"properties": {"client_secret": {"const": ""}}},
+                    ],
+                },
+                {
+                    "properties": {"kind": {"const": "client_credentials"}, **_NO_EXCHANGE, **_NO_CONSENT},
+                    "allOf": [_CLIENT, _SECRET],
+                },
+                {
+                    "properties": {"kind": {"const": "token_exchange"}, **_NO_CONSENT},
+                    "allOf": [_CLIENT, _FOR, {"anyOf": [_SECRET, _NO_SECRET]}],
+                },
+            ]
+        }
     ]
-)  # fmt: skip
-CheckedIdentity = Annotated[SourceIdentity, IDENTITY_RULE]
+)
 
 
 class IdentityCheck(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -226,7 +236,7 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | None = None
     selection: Selection = Selection()
-    identity: CheckedIdentity | None = None
+    identity: Annotated[SourceIdentity | None, IDENTITY_RULE] = None
 
 
 # A document, an address, or an MCP server: either a program, or at an address without a program's fields.
@@ -240,6 +250,7 @@ SOURCE_RULE = documented(
                 "mcp": {"type": "object", "required": ["command"], "properties": {"command": {"minItems": 1}}},
                 "url": {"type": "null"},
                 "headers": {"maxProperties": 0},
+                "identity": {"type": "null"},
             },
         },
         {
@@ -251,6 +262,7 @@ SOURCE_RULE = documented(
                     "properties": {"command": {"maxItems": 0}, "env": {"maxProperties": 0}},
                 },
                 "url": {"type": "string", "pattern": f"^{WEB_ADDRESS}$"},
+                "identity": {"not": {"required": ["kind"], "properties": {"kind": {"const": "pass_through"}}}},
             },
         },
     ]
@@ -274,7 +286,7 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpSettings | None = None
     reload_seconds: ReloadSeconds | msgspec.UnsetType | None = msgspec.UNSET
     selection: Selection | None = None
-    identity: CheckedIdentity | msgspec.UnsetType | None = msgspec.UNSET
+    identity: Annotated[SourceIdentity | msgspec.UnsetType | None, IDENTITY_RULE] = msgspec.UNSET
     document: Text | None = None
     url: DocumentAddress | None = None
     accept_address: bool = False

@@ -13,10 +13,11 @@ from holdfast.skills.sources.source import SourceKind
 MAX_TEXT = 2000  # characters of an audience, a resource, a client id
 MAX_SCOPES = 100
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]{1,200}"
-TEXT = r"[^\x00-\x1f\x7f\ud800-\udfff]*"
+TEXT = r"[^\x00-\x1f\x7f]*"
 
 _SCOPE = re.compile(SCOPE)
 _TEXT = re.compile(TEXT)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SECRET_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,125}")
 _OAUTH = ("resource", "scopes", "issuer", "token_url", "client_id", "client_secret", "client_auth")
 # The fields that each kind takes, besides `kind`.
@@ -80,7 +81,7 @@ def is_listed(origin: str, hosts: Collection[str]) -> bool:
 def _check_fields(identity: BackendIdentity, check_address: CheckAddress) -> None:
     for name in ("audience", "resource", "client_id"):
         text = getattr(identity, name)
-        if len(text) > MAX_TEXT or not _TEXT.fullmatch(text):
+        if len(text) > MAX_TEXT or not _TEXT.fullmatch(text) or _SURROGATE.search(text):
             raise _error(f"its {_words(name)} is invalid", f"Use one line of at most {MAX_TEXT} characters.")
     for name in ("issuer", "token_url", "authorize_url", "resource"):
         if text := getattr(identity, name):
