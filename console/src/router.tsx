@@ -49,8 +49,15 @@ const memory = createRoute({
   component: lazyRouteComponent(() => import("./memory/Memory.tsx"), "Memory"),
 });
 
+const connections = createRoute({
+  getParentRoute: () => shell,
+  path: "/connections",
+  validateSearch: (given: Record<string, unknown>) => optional({ source: word(given["source"]) }),
+  component: lazyRouteComponent(() => import("./connections/Connections.tsx"), "Connections"),
+});
+
 export const router = createRouter({
-  routeTree: shell.addChildren([home, chat, sessions, memory]),
+  routeTree: shell.addChildren([home, chat, sessions, memory, connections]),
   basepath: root || "/",
   defaultPreload: "intent",
 });

@@ -29,6 +29,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
+from holdfast.execution.consent.connections import UserConnections
 from holdfast.execution.issuer_connections import open_fetch
 from holdfast.execution.policies.access import AccessPolicy
 from holdfast.execution.policies.audit import AuditPolicy
@@ -174,6 +175,7 @@ class Engine:
         self.call_records = shared.execution.records
         self.scripts = self._execution.scripts
         self.mcp = self._execution.mcp
+        self.connections = self._execution.connections
         self.identity_keys = shared.execution.identities.keys
         self.backend_identities = self._execution.identities
 
@@ -204,6 +206,10 @@ class Engine:
             engines[tenant] = found
         engines.move_to_end(tenant)
         return found
+
+    def connections_of(self, state: str) -> UserConnections:
+        """Return the connections of the tenant to which the state of one that was begun belongs."""
+        return self.tenant(self._shared.execution.consent.states.tenant_of(state)).connections
 
     @property
     def is_busy(self) -> bool:

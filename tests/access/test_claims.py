@@ -23,7 +23,7 @@ def judged(claims: dict[str, Any] | None = None, **settings: Any) -> TokenClaims
 def test_a_token_says_who_its_holder_is_in_the_tenant_of_its_issuer() -> None:
     said = judged(tenant="acme")
 
-    assert said == TokenClaims("acme", "ann", BOTH, None, until=NOW + 120)
+    assert said == TokenClaims("acme", "ann", BOTH, BOTH, None, until=NOW + 120)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,9 @@ def test_how_much_clocks_may_differ_is_a_setting() -> None:
         ("openid profile", BOTH),
         ("openid holdfast:read", READ),
         ("holdfast:read holdfast:write", BOTH),
-        (["holdfast:write", 5, "email"], WRITE),
-        ("holdfast:admin", frozenset[str]()),
+        (["holdfast:write", 5, "email"], BOTH),
+        ("holdfast:admin", BOTH),
+        ("holdfast:act-as", frozenset[str]()),
         ("holdfast:operator holdfast:read", READ),
         ("holdfast:nonsense", frozenset[str]()),
         ({"holdfast:read": 1}, BOTH),
@@ -92,10 +93,17 @@ def test_a_token_narrows_what_its_holder_may_and_never_widens_it(scope: object, 
 def test_what_goes_beyond_a_user_s_is_given_only_to_tokens_that_say_so() -> None:
     settings: dict[str, Any] = {"scopes": ("read", "write", "admin"), "scope_claim": "scp"}
 
-    usual, admin = judged(**settings), judged({"scp": ["holdfast:read", "holdfast:admin"]}, **settings)
+    usual, admin = judged(**settings), judged({"scp": ["holdfast:admin"]}, **settings)
 
     assert usual.scopes == BOTH
-    assert admin.scopes == {"read", "admin"}
+    assert admin.scopes == {"read", "write", "admin"}
+
+
+def test_a_scope_includes_the_narrower_ones_up_to_what_the_issuer_may_grant() -> None:
+    write = judged({"scope": "holdfast:write"})
+    admin = judged({"scope": "holdfast:admin"}, scopes=("read", "admin"))
+
+    assert (write.scopes, admin.scopes) == (BOTH, {"read", "admin"})
 
 
 def test_a_claim_names_the_tenant_and_may_lie_deeper() -> None:

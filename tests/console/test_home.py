@@ -16,7 +16,7 @@ from tests.processes import Process
 
 pytestmark = pytest.mark.req("UI-01")
 
-SCREENS = {"Home": "/", "Chat": "/chat", "Sessions": "/sessions", "Memory": "/memory"}
+SCREENS = {"Home": "/", "Chat": "/chat", "Sessions": "/sessions", "Memory": "/memory", "Connections": "/connections"}
 
 
 @pytest.fixture

@@ -24,6 +24,9 @@ NOT_COMMANDS = {
         "put_skill", "put_tool", "read_subtree", "remove_agent", "remove_conversation", "restore_notes",
     ],
     "Browsers sign in and out; `holdfast keys link` creates the link for it.": ["login", "login_page", "logout"],
+    "Authorization servers send browsers there, and read who we are.": [
+        "client_document", "complete_connection", "consent_page",
+    ],
     "Monitoring and clients of other protocols read it by its address.": [
         "healthz", "list_services", "metrics", "protected_resource", "protected_resource_at", "public_keys",
         "readyz",

@@ -9,7 +9,7 @@ from uuid import UUID
 from holdfast.access.tenants import Tenants
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database, Postgres, Statements
-from tests.rules import audit_plans, gateway_plans, quota_plans, tool_plans
+from tests.rules import audit_plans, consent_plans, gateway_plans, quota_plans, tool_plans
 from tests.rules.plan import ID, LAST, MINUTE, NOON, NOTHING, Cold, Plan
 from tests.rules.syntax import statements, tables_read
 from tests.rules.tree import ROOT
@@ -218,7 +218,8 @@ RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {
     | tool_plans.OF_A_TENANT
     | gateway_plans.OF_A_TENANT
     | quota_plans.OF_A_TENANT
-    | audit_plans.OF_A_TENANT,
+    | audit_plans.OF_A_TENANT
+    | consent_plans.OF_A_TENANT,
     SYSTEM: OF_THE_SYSTEM
     | tool_plans.OF_THE_SYSTEM
     | gateway_plans.OF_THE_SYSTEM
@@ -363,7 +364,7 @@ do $$ declare name regclass; begin
 end $$;
 """
 # No foreign key is checked: that would take a third of the time.
-MORE_ROWS = f"{tool_plans.ROWS}{gateway_plans.ROWS}{quota_plans.ROWS}{audit_plans.ROWS}"
+MORE_ROWS = f"{tool_plans.ROWS}{gateway_plans.ROWS}{quota_plans.ROWS}{audit_plans.ROWS}{consent_plans.ROWS}"
 ENOUGH = f"set session_replication_role = replica;{ROWS}{MORE_ROWS}{UNCHANGED}analyze;"
 
 

@@ -7,7 +7,8 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from holdfast.engine import Engine
-from holdfast.server.routes.browser import PAGE_POLICY, screen_or_home
+from holdfast.server.plain_pages import POLICY
+from holdfast.server.routes.browser import screen_or_home
 from tests.clock import Clock
 from tests.server.wire import Reply, Site
 
@@ -241,7 +242,7 @@ async def test_without_a_link_the_page_asks_for_one_and_says_how_to_get_it(site:
 async def test_the_page_has_its_style_from_us_and_nothing_inline(site: Site) -> None:
     page = await site.ask("GET", "/login?link=hf_x")
 
-    assert page.headers["content-security-policy"] == PAGE_POLICY
+    assert page.headers["content-security-policy"] == POLICY
     assert not re.findall(r"<script|<style|\son\w+=|\sstyle=", page.body.decode())
     styled = await site.ask("GET", re.findall(r'rel="stylesheet" href="([^"]+)"', page.body.decode())[0])
     assert (styled.status, styled.headers["content-type"]) == (200, "text/css; charset=utf-8")

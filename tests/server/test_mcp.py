@@ -312,7 +312,8 @@ async def test_whoever_may_not_read_is_told_of_tools_alone(site: Site) -> None:
     read = await ask(site, "resources/list", key=key)
 
     assert first["params"]["notifications"] == {"toolsListChanged": True}
-    assert read.json()["error"]["data"] == {"scope": "read", "code": "forbidden"}
+    assert (read.status, read.code, read.json()["details"]) == (403, "forbidden", {"scope": "read"})
+    assert 'error="insufficient_scope", scope="holdfast:read"' in read.headers["www-authenticate"]
 
 
 @pytest.mark.req("MCP-01")

@@ -17,7 +17,8 @@ from tests.server.wire import Site
 pytestmark = pytest.mark.req("MCP-06", "SAFE-03")
 
 PLATFORM = "https://project.example/auth/v1"
-METADATA = "/.well-known/oauth-protected-resource/mcp"
+METADATA = "/.well-known/oauth-protected-resource"
+SCOPES = "holdfast:read holdfast:write"
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ async def test_where_tokens_are_taken_nobody_is_local_without_one(site: Site) ->
 
     assert (reply.status, reply.code) == (401, "unauthenticated")
     assert reply.headers["www-authenticate"] == (
-        f'Bearer realm="holdfast", resource_metadata="http://127.0.0.1{METADATA}"'
+        f'Bearer realm="holdfast", scope="{SCOPES}", resource_metadata="http://127.0.0.1{METADATA}"'
     )
 
 
@@ -74,8 +75,8 @@ async def test_a_wrong_token_is_told_why_and_where_to_get_a_right_one(
     challenge = reply.headers["www-authenticate"]
     assert (reply.status, reply.code) == (401, "unauthenticated")
     assert challenge.startswith(f'Bearer realm="holdfast", error="invalid_token", error_description="{why}')
-    assert challenge.endswith(f'resource_metadata="http://127.0.0.1{METADATA}"')
-    assert challenge.count('"') == 8
+    assert challenge.endswith(f'scope="{SCOPES}", resource_metadata="http://127.0.0.1{METADATA}"')
+    assert challenge.count('"') == 10
 
 
 async def test_a_token_without_a_scope_is_told_which_it_needs(site: Site) -> None:

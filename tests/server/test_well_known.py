@@ -29,7 +29,7 @@ def config(config: Config, issuers: list[dict[str, Any]]) -> Config:
     return config.model_copy(update={"access": access})
 
 
-@pytest.mark.parametrize(("path", "resource"), [("", ""), ("/mcp", "/mcp")])
+@pytest.mark.parametrize(("path", "resource"), [("", ""), ("/mcp", "/mcp"), ("/rpc", "/rpc")])
 async def test_anybody_is_told_whose_tokens_are_taken(site: Site, path: str, resource: str) -> None:
     reply = await site.ask("GET", METADATA + path, headers={"Host": f"127.0.0.1:{site.port}"})
 
@@ -51,13 +51,14 @@ async def test_anybody_is_told_whose_tokens_are_taken(site: Site, path: str, res
         (f"{METADATA}/mcp", "/x/mcp"),
         (f"/x{METADATA}", "/x"),
         (f"{METADATA}/x", "/x"),
+        (f"{METADATA}/x/rpc", "/x/rpc"),
     ],
 )
 async def test_the_public_address_is_told_whatever_a_request_came_to(
     site: Site, settings: dict[str, Any], path: str, resource: str
 ) -> None:
     reply = await site.ask("GET", path)
-    refused = await site.ask("GET", "/x/api/me")
+    refused = await site.ask("POST", "/x/mcp")
 
     assert reply.json()["resource"] == f"https://agents.example.com{resource}"
     challenge = f'resource_metadata="https://agents.example.com/x{METADATA}/mcp"'

@@ -195,6 +195,16 @@ export type CallToExplain = {
   readonly at?: string | null;
 };
 
+export type ChainProgress = {
+  readonly seq: number;
+  readonly hash: string;
+  readonly checkpoint?: string;
+  readonly verified?: number;
+  readonly erased?: number;
+  readonly erasures?: number;
+  readonly attested?: boolean;
+};
+
 export type ChangeRecord = {
   readonly revision: number;
   readonly number: number;
@@ -305,6 +315,35 @@ export type Completion = {
 
 export type CompletionList = {
   readonly completions: ReadonlyArray<Completion>;
+};
+
+export type Connection = {
+  readonly source: string;
+  readonly title: string;
+  readonly host: string;
+  readonly state: "connected" | "expired" | "not_connected";
+  readonly reason?: string;
+  readonly issuer?: string;
+  readonly scopes?: ReadonlyArray<string>;
+  readonly connected_at?: string | null;
+  readonly updated_at?: string | null;
+};
+
+export type ConnectionList = {
+  readonly connections: ReadonlyArray<Connection>;
+};
+
+export type ConsentAnswer = {
+  readonly state: string;
+  readonly code?: string | null;
+  readonly iss?: string | null;
+  readonly error?: string | null;
+};
+
+export type ConsentUrl = {
+  readonly source: string;
+  readonly url: string;
+  readonly expires_at: string;
 };
 
 export type ContextSearch = {
@@ -510,6 +549,13 @@ export type Explanation = {
   readonly next: string;
   readonly steps: ReadonlyArray<ExplainedStep>;
   readonly rules: ReadonlyArray<ExplainedRule>;
+};
+
+export type Fault = {
+  readonly kind: "changed" | "inserted" | "missing" | "unsealed";
+  readonly seq: number;
+  readonly what: string;
+  readonly id?: string | null;
 };
 
 export type FlaggedTool = {
@@ -931,6 +977,7 @@ export type NewSource = {
   readonly reload_seconds?: 0 | unknown | null;
   readonly selection?: Selection;
   readonly pin?: "follow" | "hold";
+  readonly identity?: SourceIdentity | null;
 };
 
 export type NewTenant = {
@@ -1085,6 +1132,16 @@ export type Problem = {
   readonly details?: Record<string, unknown>;
 };
 
+export type ProgressGiven = {
+  readonly seq: number;
+  readonly hash: string;
+  readonly checkpoint?: string;
+  readonly verified?: number;
+  readonly erased?: number;
+  readonly erasures?: number;
+  readonly attested?: boolean;
+};
+
 export type Proposal = {
   readonly tool: string;
   readonly source: string;
@@ -1187,6 +1244,11 @@ export type Reloading = {
   readonly version?: number | null;
   readonly accept_address?: boolean;
   readonly dry_run?: boolean;
+};
+
+export type Removal = {
+  readonly source: string;
+  readonly revoked: boolean;
 };
 
 export type RemovedSource = {
@@ -1522,6 +1584,7 @@ export type SourceChange = {
   readonly reload_seconds?: 0 | unknown | null;
   readonly selection?: Selection | null;
   readonly pin?: "follow" | "hold" | null;
+  readonly identity?: SourceIdentity | null;
   readonly document?: string | null;
   readonly url?: string | null;
   readonly accept_address?: boolean;
@@ -1561,12 +1624,13 @@ export type SourceEntry = {
 };
 
 export type SourceIdentity = {
-  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange";
+  readonly kind: "client_credentials" | "pass_through" | "signed" | "token_exchange" | "user";
   readonly audience?: string;
   readonly resource?: string;
   readonly scopes?: ReadonlyArray<string>;
   readonly issuer?: string;
   readonly token_url?: string;
+  readonly authorize_url?: string;
   readonly client_id?: string;
   readonly client_secret?: string;
   readonly client_auth?: "basic" | "post";
@@ -1915,6 +1979,9 @@ export interface Operations {
   "GET /api/commands/{id}": { path: { id: string }; query: { wait?: number }; body: undefined; answer: CommandState };
   "POST /api/commands/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: CommandState };
   "GET /api/commands/{id}/completions": { path: { id: string }; query: {}; body: undefined; answer: CompletionList };
+  "GET /api/connections": { path: {}; query: {}; body: undefined; answer: ConnectionList };
+  "DELETE /api/connections/{source}": { path: { source: string }; query: {}; body: undefined; answer: Removal };
+  "POST /api/connections/{source}": { path: { source: string }; query: {}; body: undefined; answer: ConsentUrl };
   "GET /api/conversations": { path: {}; query: { user?: string | null; app?: string | null; agent?: string | null; document?: boolean; spoken?: boolean; openings?: boolean; limit?: number; cursor?: string | null }; body: undefined; answer: ConversationPage };
   "POST /api/conversations": { path: {}; query: {}; body: NewConversation; answer: Conversation };
   "GET /api/conversations/by-session": { path: {}; query: { session_id: string }; body: undefined; answer: Conversation };

@@ -3,6 +3,7 @@ const PATHS = {
   chat: "M4 5h16v11H9.5L5 20v-4H4z",
   sessions: "M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01",
   memory: "M6 3.5h12v17l-6-4.5-6 4.5zM9.5 8h5",
+  connections: "M9.5 14.5l5-5M10.5 6.5l2-2a5 5 0 0 1 7 7l-2 2M13.5 17.5l-2 2a5 5 0 0 1-7-7l2-2",
   more: "M5 12h.01M12 12h.01M19 12h.01",
   keys: "M3 6.5h18v11H3zM7 10h.01M12 10h.01M17 10h.01M8 14h8",
   leave: "M10 4H4.5v16H10M9.5 12H20M16 8l4 4-4 4",

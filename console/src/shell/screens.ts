@@ -16,4 +16,5 @@ export const SCREENS = [
     icon: "sessions",
   },
   { to: "/memory/{-$memory}", params: { memory: undefined }, name: "Memory", key: "m", icon: "memory" },
+  { to: "/connections", params: {}, name: "Connections", key: "n", icon: "connections" },
 ] as const;

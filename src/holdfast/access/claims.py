@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from holdfast.access.principals import LOCAL_USER, USER_SCOPES
+from holdfast.access.principals import LOCAL_USER, USER_SCOPES, with_included
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.issuers import Issuer
 
@@ -19,11 +19,12 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,255}")
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """The validated claims of a token."""
+    """The validated claims of a token. `grantable` are the scopes that its issuer may grant to this user."""
 
     tenant: str
     user: str
     scopes: frozenset[str]
+    grantable: frozenset[str]
     agent: str | None
     until: float  # by our clock, the issuer's leeway included
 
@@ -49,11 +50,14 @@ def read_claims(claims: Mapping[str, object], issuer: Issuer, *, audiences: Coll
             "Request a bearer token.",
         )
     agent = None if issuer.agent_claim is None else _name(claims, issuer.agent_claim, required=False)
-    scopes = _scopes(claims, issuer)
+    grantable = frozenset[str](issuer.scopes)
+    if agent is not None:
+        grantable &= USER_SCOPES
     return TokenClaims(
         tenant=_tenant(claims, issuer),
         user=_user(claims, issuer),
-        scopes=scopes if agent is None else scopes & USER_SCOPES,
+        scopes=grantable & _scopes(claims, issuer),
+        grantable=grantable,
         agent=agent,
         until=until,
     )
@@ -99,10 +103,8 @@ def _tenant(claims: Mapping[str, object], issuer: Issuer) -> str:
 
 
 def _scopes(claims: Mapping[str, object], issuer: Issuer) -> frozenset[str]:
-    """Return the scopes that a token names, or a user's scopes if it names none; at most those of its issuer."""
-    possible = frozenset[str](issuer.scopes)
-    token_scopes = frozenset(_scope_entries(_claim(claims, issuer.scope_claim)))
-    return possible & (token_scopes or USER_SCOPES)
+    """Return the scopes that a token names, with those that they include; if it names none, a user's scopes."""
+    return with_included(_scope_entries(_claim(claims, issuer.scope_claim))) or USER_SCOPES
 
 
 def _scope_entries(value: object) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Principals: who makes a request, in which tenant, with which scopes."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 from uuid import UUID
@@ -14,8 +15,13 @@ SCOPES: frozenset[str] = frozenset(get_args(Scope))
 OWNER_SCOPES: frozenset[str] = frozenset({"read", "write", "admin"})
 LOCAL_USER = "local"  # a caller on the server's own machine
 USER_SCOPES: frozenset[str] = frozenset({"read", "write"})
+INCLUDED: Mapping[str, frozenset[str]] = {"admin": frozenset({"read", "write"}), "write": frozenset({"read"})}
 
 sql = statements(__name__)
+
+
+class MissingScope(Forbidden):
+    """The caller lacks scopes that its issuer may grant. `details["scope"]` names all that are required."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,7 @@ class Principal:
 
     These do not decide what the caller may do: `key` is the id of the API key or the browser session. `actor` is the
     user of the key, if the caller acts as another user. `token` is the token of an issuer that the caller sent: it can
-    be exchanged for a token for a back end.
+    be exchanged for a token for a back end. `grantable` are the scopes that its issuer may grant to this user.
     """
 
     tenant: TenantId
@@ -41,21 +47,29 @@ class Principal:
     key: UUID | None = field(default=None, compare=False)
     actor: str | None = field(default=None, compare=False)
     token: str | None = field(default=None, compare=False, repr=False)
+    grantable: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def adopts(self) -> bool:
         """Whether a conversation without a user becomes the caller's when the caller continues it."""
         return self.vouched or "admin" in self.scopes
 
-    def require(self, scope: Scope) -> None:
-        """Raise Forbidden if the caller lacks a scope."""
-        if scope not in self.scopes:
-            raise Forbidden(
-                f"the scope {scope!r} is required",
-                why=f"the caller {self.user!r} has the scopes {', '.join(sorted(self.scopes)) or '(none)'}",
-                next="Use a key with this scope; create one with `holdfast keys create --scope`.",
-                scope=scope,
-            )
+    def require(self, *scopes: str) -> None:
+        """Raise MissingScope if the caller lacks any of these scopes. It names all of them: one sign-in is enough.
+
+        Raises another Forbidden if this caller can never have them: it acts for another user or for an agent.
+        """
+        if self.scopes.issuperset(scopes):
+            return
+        is_attainable = not self.vouched and (self.agent is None or USER_SCOPES.issuperset(scopes))
+        named, many = " and ".join(map(repr, scopes)), len(scopes) > 1
+        raise (MissingScope if is_attainable else Forbidden)(
+            f"the scopes {named} are required" if many else f"the scope {named} is required",
+            why=f"the caller {self.user!r} has the scopes {', '.join(sorted(self.scopes)) or '(none)'}",
+            next=f"Use a key with {'these scopes' if many else 'this scope'}; create one with "
+            "`holdfast keys create --scope`.",
+            scope=" ".join(scopes),
+        )
 
     def require_person(self) -> None:
         """Raise Forbidden if the caller speaks for an agent: a person has to decide this."""
@@ -70,12 +84,18 @@ class Principal:
         """Return the caller acting as one of the tenant's users, with a user's scopes at most."""
         self.require("act-as")
         scopes = self.scopes & USER_SCOPES
-        return replace(self, user=user, scopes=scopes, vouched=True, actor=self.user, token=None)
+        return replace(self, user=user, scopes=scopes, vouched=True, actor=self.user, token=None, grantable=frozenset())
 
     def in_tenant(self, tenant: TenantId) -> "Principal":
         """Return the same caller in another tenant."""
         self.require("operator")
         return replace(self, tenant=tenant)
+
+
+def with_included(scopes: Iterable[str]) -> frozenset[str]:
+    """Return scopes with those that they include: `admin` includes `write`, and `write` includes `read`."""
+    named = frozenset(scopes)
+    return named.union(*(INCLUDED[scope] for scope in named if scope in INCLUDED))
 
 
 async def ensure_principal(database: Statements, name: str, *, owner: bool = False) -> None:

@@ -112,7 +112,12 @@ class Tokens:
         except NotFound:
             raise invalid_token(f"the tenant {token_claims.tenant[:SHOWN]!a} does not exist") from None
         return min(token_claims.until, now + CACHE_SECONDS), Principal(
-            tenant, token_claims.user, token_claims.scopes, token_claims.agent, token=text
+            tenant,
+            token_claims.user,
+            token_claims.scopes,
+            token_claims.agent,
+            token=text,
+            grantable=token_claims.grantable,
         )
 
 
@@ -130,7 +135,7 @@ def trusted_issuer(
         if resource is None:
             why = f"{issuer.issuer} has no audience, so tokens for other servers would be accepted"
             raise _bad_issuers(why, "Set its audience, or server.public_url.")
-        audiences = frozenset({resource, f"{resource}/", f"{resource}/mcp"})
+        audiences = frozenset({resource, f"{resource}/", f"{resource}/mcp", f"{resource}/rpc"})
     if issuer.secret is None:
         return TrustedIssuer(issuer, audiences, PublicKeys(issuer, fetch, clock=clock))
     try:

@@ -41,6 +41,7 @@ COMMANDS = {
     "sources": "Import tools from OpenAPI, GraphQL and JSON-RPC services.",
     "identity": "List and rotate the keys that sign who calls.",
     "secrets": "Store credentials for the back ends of tools.",
+    "connections": "Connect with back ends that need your consent.",
     "runs": "List, show, cancel and retry runs of agents.",
     "approvals": "Approve or deny tool calls of agents.",
     "skills": "Import, export, assign, enable and disable skills.",

@@ -15,6 +15,7 @@ KINDS = {
     "client-credentials": "client_credentials",
     "token-exchange": "token_exchange",
     "pass-through": "pass_through",
+    "user": "user",
 }
 
 
@@ -84,6 +85,9 @@ def _options(
     issuer: Annotated[str | None, typer.Option(metavar="URL", help="Authorization server that issues tokens.")] = None,
     token_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Its token endpoint. [default: from the issuer's metadata]")
+    ] = None,
+    authorize_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where users agree. [default: from the issuer's metadata]")
     ] = None,
     client_id: Annotated[str | None, typer.Option(metavar="ID", help="Client id of this server there.")] = None,
     client_secret: Annotated[

@@ -17,6 +17,8 @@ from holdfast.core.shares import Shares, shared_by_tenant
 from holdfast.execution.admission import Admission
 from holdfast.execution.call_recorder import CallRecorder
 from holdfast.execution.call_records import CallRecords
+from holdfast.execution.consent.composition import SharedConsent
+from holdfast.execution.consent.connections import UserConnections
 from holdfast.execution.documents import Documents
 from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.event_tools import EventTools
@@ -80,6 +82,7 @@ class TenantExecution:
     workers: WorkerContext
     mcp: McpBackends
     scripts: Scripts
+    connections: UserConnections
     identities: BackendIdentities
 
     async def declare(
@@ -143,6 +146,7 @@ class SharedExecution:
     tool_calls: Shares
     sandbox: Sandbox
     probe: SandboxProbe
+    consent: SharedConsent
     identities: SharedIdentities
 
     @property
@@ -176,7 +180,8 @@ class SharedExecution:
         return McpListener(postgres, backends)
 
     def _identities(self, database: Database, secrets: Secrets) -> BackendIdentities:
-        return BackendIdentities(database, self.identities, secrets.values)
+        consent = self.consent.of(database, secrets.values)
+        return BackendIdentities(database, self.identities, secrets.values, consent.tokens)
 
     def _mcp(self, database: Database, secrets: Secrets, identify: Identify) -> McpBackends:
         commands, timeout = self.settings.commands, self.agents.tool_timeout
@@ -245,6 +250,7 @@ class SharedExecution:
             workers=bus.workers,
             mcp=backends,
             scripts=scripts,
+            connections=self.consent.of(database, secrets.values).connections,
             identities=identities,
         )
 
@@ -278,10 +284,13 @@ async def open_execution(
         sandbox = Sandbox(processes)
         identities = open_identities(config, postgres, egress, sealing, tenants)
         stack.push_async_callback(identities.close)
+        consent = SharedConsent(egress, identities.requests.servers, sealing, address=config.resource)
+        stack.push_async_callback(consent.close)
         yield SharedExecution(
             settings=settings,
             agents=config.agents,
             sealing=sealing,
+            consent=consent,
             egress=egress,
             documents=Documents(egress),
             folder=SourceFolder(config.sources.folder),

@@ -1,6 +1,7 @@
 """Fetches the documents of sources: a file on the web, or what a service tells about itself."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge, Unavailable
@@ -22,6 +23,7 @@ from holdfast.skills.tool import Tool
 
 UNREADABLE = "If it cannot read its own files, ask an operator to add their folder to the setting execution.folders."
 NOBODY = Run(None, None, None, None, None, DISCOVER, DISCOVER)
+UNCHANGED = FetchedDocument(None)
 
 
 class SourceDocuments:
@@ -40,15 +42,17 @@ class SourceDocuments:
         self._mcp = mcp
         self._files = files
 
-    async def fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
+    async def fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int, by: str = "") -> bytes:
         """Return the document of a back end, for whoever adds or changes its source: errors tell the reason.
 
-        A program that is an MCP server is started anew. Raise TooLarge if the document has more than `limit` bytes.
+        A program that is an MCP server is started anew. A service that needs consent is asked with that of the user
+        `by`. Raise TooLarge if the document has more than `limit` bytes.
         """
+        run = replace(NOBODY, user=by or None)
         try:
             if kind == "mcp":
-                return await self._describe(backend, limit, restart=True)
-            return await self._fetch(kind, location, backend, limit)
+                return await self._describe(backend, limit, run, restart=True)
+            return await self._fetch(kind, location, backend, limit, run)
         except (Unavailable, TimedOut) as error:  # of these, callers get only what failed
             if error.why:
                 error.what, error.why = f"{error.what}: {error.why}", ""
@@ -57,24 +61,32 @@ class SourceDocuments:
     async def fetch_if_changed(
         self, kind: SourceKind, location: str, backend: Backend, limit: int, known: Validators
     ) -> FetchedDocument:
-        """Return the document of a back end, unless the server says that it is still the version `known`."""
+        """Return the document of a back end, unless the server says that it is still the version `known`.
+
+        A service that needs the consent of users is not asked: nobody has agreed to requests that no user makes.
+        """
+        needs_consent = backend.identity is not None and backend.identity.kind == "user"
+        if needs_consent and (kind == "mcp" or asks_service(kind, location, backend)):
+            return UNCHANGED
         if kind == "mcp":
             return FetchedDocument(await self._describe(backend, limit))
         if kind != "openapi" or file_of(location):
             return FetchedDocument(await self._fetch(kind, location, backend, limit))
         return await self._documents.fetch_if_changed(location, limit, known)
 
-    async def _fetch(self, kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
+    async def _fetch(
+        self, kind: SourceKind | None, location: str, backend: Backend, limit: int, run: Run = NOBODY
+    ) -> bytes:
         if file := file_of(location):
             return await self._files.read(file, limit)
         if asks_service(kind, location, backend):
             ask = self._discover if kind == "jsonrpc" else self._introspect
-            return await ask(location, backend, limit)
+            return await ask(location, backend, limit, run)
         return await self._documents.fetch(location, limit)
 
-    async def _describe(self, backend: Backend, limit: int, *, restart: bool = False) -> bytes:
+    async def _describe(self, backend: Backend, limit: int, run: Run = NOBODY, *, restart: bool = False) -> bytes:
         """Ask an MCP server what it has."""
-        upstream, redaction = await self._mcp.upstream(backend)
+        upstream, redaction = await self._mcp.upstream(backend, run if run.user else None)
         if restart:
             await self._mcp.servers.restart(upstream)
         try:
@@ -94,12 +106,12 @@ class SourceDocuments:
                 error.next = UNREADABLE if upstream.program is not None else "Try again later."
             raise redact_error(error, redaction) from None
 
-    async def _introspect(self, endpoint: str, backend: Backend, limit: int) -> bytes:
+    async def _introspect(self, endpoint: str, backend: Backend, limit: int, run: Run) -> bytes:
         """Ask a GraphQL service for its schema."""
         operation = GraphqlOperation(introspection_query(), "IntrospectionQuery")
         request = RequestTemplate("POST", endpoint, graphql=operation)
         tool = Tool("introspection", "", {}, "graphql", "read", idempotent=True, request=request, backend=backend)
-        result = await self._graphql.run(tool, {}, NOBODY, timeout=TIMEOUT)
+        result = await self._graphql.run(tool, {}, run, timeout=TIMEOUT)
         text = result.value if isinstance(result.value, str) else render(result.value).decode()
         if result.failed or '"__schema"' not in text:
             raise InvalidInput(
@@ -112,11 +124,11 @@ class SourceDocuments:
             raise TooLarge("the document is too large", why=f"it has more than {limit:,} bytes", limit=limit)
         return document
 
-    async def _discover(self, endpoint: str, backend: Backend, limit: int) -> bytes:
+    async def _discover(self, endpoint: str, backend: Backend, limit: int, run: Run) -> bytes:
         """Ask a JSON-RPC service for its OpenRPC document."""
         request = RequestTemplate("POST", endpoint, rpc=RpcMethod(DISCOVER))
         tool = Tool(DISCOVER, "", {}, "jsonrpc", "read", idempotent=True, request=request, backend=backend)
-        result = await self._rpc.run(tool, {}, NOBODY, timeout=TIMEOUT)
+        result = await self._rpc.run(tool, {}, run, timeout=TIMEOUT)
         found: Any = result.value
         if result.failed or not isinstance(found, dict):
             why = render(found).decode(errors="replace")[:500]

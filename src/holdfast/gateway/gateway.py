@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.access.principals import Principal
+from holdfast.access.principals import MissingScope, Principal, with_included
 from holdfast.audit.entries import AuditEntry, AuditOutcome, outcome_of_error
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
@@ -71,22 +72,33 @@ class Gateway:
     ) -> Outcome:
         """Call a tool by a name that the caller sees; a failed call is an outcome, too.
 
-        Raises NotFound if the caller sees no such tool, Forbidden if a person has to allow the call and has not, and
-        InputRequired if the call waits for its client.
+        Raises NotFound if the caller sees no such tool, MissingScope if the caller would see it with more scopes,
+        Forbidden if a person has to allow the call and has not, and InputRequired if the call waits for its client.
         """
         view = await self.inventory.view(caller)
         listed = view.by_name.get(name)
         if listed is None:
-            await self.record_refusal(caller, name, arguments, NotFound.code)
+            await self.record_unseen(caller, name, arguments, NotFound.code)
             raise unknown_tool(name)
         if listed.name == CALL_TOOL:
             found = resolve_call(view, arguments)
             if isinstance(found, Outcome):
-                await self.record_refusal(caller, name, arguments, found.code or "")
+                await self.record_unseen(caller, name, arguments, found.code or "", tool=arguments.get("name"))
                 return found
             listed, arguments = found
         limit = self._settings.timeout if timeout is None else min(timeout, self._settings.timeout)
         return await self._proceed(GatewayCall(listed, arguments, caller, view, limit, client))
+
+    async def require_scopes_for(self, name: object, caller: Principal) -> None:
+        """Raise MissingScope if the caller does not see a tool, but would with a user's scopes that its issuer grants.
+
+        A tool that only an admin sees looks missing: who is an admin is not a matter of what a client has asked for.
+        """
+        for scope in ("read", "write"):
+            if scope in caller.grantable and scope not in caller.scopes:
+                wider = replace(caller, scopes=caller.scopes | with_included([scope]))
+                if name in (await self.inventory.view(wider)).by_name:
+                    caller.require(scope)
 
     async def run_for(self, caller: Principal, client: Client = SILENT) -> CallerRun:
         """Return a run in which a caller reads something, such as a resource or a prompt.
@@ -133,8 +145,21 @@ class Gateway:
         await audit.record(ended("done"))
         return found
 
-    async def record_refusal(self, caller: Principal, name: str, arguments: Mapping[str, Any], code: str) -> None:
-        """Record a call of a tool that the caller does not see."""
+    async def record_unseen(
+        self, caller: Principal, name: str, arguments: Mapping[str, Any], code: str, *, tool: object = None
+    ) -> None:
+        """Record a call of a tool that the caller does not see, and raise MissingScope if it would with more scopes.
+
+        `tool` is the one that was to be called by `call_tool`.
+        """
+        try:
+            await self.require_scopes_for(name if tool is None else tool, caller)
+        except MissingScope as missing:
+            await self._record_refusal(caller, name, arguments, missing.code)
+            raise
+        await self._record_refusal(caller, name, arguments, code)
+
+    async def _record_refusal(self, caller: Principal, name: str, arguments: Mapping[str, Any], code: str) -> None:
         if not self.engine.audit.enabled:
             return
         entry = self.engine.audit_policy.entry(

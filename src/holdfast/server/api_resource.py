@@ -84,8 +84,9 @@ class ApiResource:
             if operation.path != ALWAYS_ANSWERED:
                 slot.enter_unknown(sign_in=operation.signs_in)
             return None
+        needs = () if operation.needs in ("anybody", "somebody") else (operation.needs,)
         try:
-            caller = await self._authentication.authenticate(request)
+            caller = await self._authentication.authenticate(request, *needs)
         except HoldfastError:
             if operation.needs == "anybody":
                 slot.enter_unknown()

@@ -32,6 +32,7 @@ from holdfast.server.routes import (
     browser,
     chat,
     commands,
+    connections,
     conversations,
     dead_letters,
     executions,
@@ -91,6 +92,7 @@ OPERATIONS: tuple[ApiOperation, ...] = (
     *sources.operations,
     *proposals.operations,
     *secrets.operations,
+    *connections.operations,
     *identity.operations,
     # Fixed paths come before ids: the first path that matches is used.
     *recall.operations,

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from holdfast.access.keys import Keys
-from holdfast.access.principals import LOCAL_USER, OWNER_SCOPES, SCOPES, Principal
+from holdfast.access.principals import LOCAL_USER, OWNER_SCOPES, SCOPES, USER_SCOPES, Principal
 from holdfast.access.tenants import Tenants
 from holdfast.access.tokens import Tokens, is_token
 from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, Unauthenticated, Unavailable
@@ -47,8 +47,11 @@ class Authentication:
         self.watch = AccessWatch(self)
         self.rejected = RejectedRequests()
 
-    async def authenticate(self, connection: HTTPConnection) -> Principal:
-        """Return the caller, in the tenant and as the user that its headers name."""
+    async def authenticate(self, connection: HTTPConnection, *needs: str) -> Principal:
+        """Return the caller, in the tenant and as the user that its headers name.
+
+        `needs` are the scopes that the request needs. An error about a scope for the headers names them, too.
+        """
         headers = connection.headers
         try:
             principal = await self._authenticate(connection)
@@ -57,10 +60,13 @@ class Authentication:
             raise
         tenant = _name(headers, "holdfast-tenant")
         if tenant is not None:
-            principal.require("operator")  # before the lookup, so that others cannot find out which tenants exist
+            principal.require("operator", *needs)  # before the lookup: others cannot find out which tenants exist
             principal = principal.in_tenant(await self._tenants.id_of(tenant))
         user = _name(headers, "holdfast-user")
-        return principal if user is None else principal.acting_as(user)
+        if user is None:
+            return principal
+        principal.require("act-as", *(scope for scope in needs if scope in USER_SCOPES))
+        return principal.acting_as(user)
 
     async def renew(self, connections: Iterable[HTTPConnection]) -> None:
         """Check again, in one statement, whether the keys of these connections are valid."""

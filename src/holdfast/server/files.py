@@ -21,7 +21,7 @@ from holdfast.server.problems import require_read_method
 NAMED_BY_CONTENT = "console/assets/"  # the names of these files contain a hash of the content
 PACKED = ("text/", "image/svg")  # media types worth compressing
 # The paths of the screens. The router in the page has the same paths.
-SCREENS = ("/", "/chat", "/sessions", "/memory")
+SCREENS = ("/", "/chat", "/sessions", "/memory", "/connections")
 # Only our own scripts and styles run, the page connects only to this server, and no other page can frame it.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "

@@ -48,6 +48,7 @@ MAX_UNANSWERED = 100  # messages of one socket that are not answered yet
 MAX_REASON = 123  # bytes of the reason in a close frame
 SERVED_CHECK = 5.0  # seconds between two checks whether a process serves the agent of a run without events
 POLICY_VIOLATION = 1008
+NEEDED = ("read", "write")  # scopes
 SERVER_ERROR = 500
 
 log = logging.getLogger(__name__)
@@ -63,11 +64,10 @@ class Sockets:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a socket and serve it until it closes. A refusal before the handshake is an HTTP response."""
         connection = HTTPConnection(scope)
-        caller = await self._authentication.authenticate(connection)
+        caller = await self._authentication.authenticate(connection, *NEEDED)
         slot: RequestSlot = scope[SLOT]
         slot.enter(caller)
-        caller.require("read")
-        caller.require("write")
+        caller.require(*NEEDED)
         subprotocol = _choose_subprotocol(scope["subprotocols"])
         since = connection.query_params.get("since")
         cursor = parse_cursor(since) if since else None

@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 from holdfast.conversations import Conversation
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
+from holdfast.execution.consent.clients import PublicAddress
 from holdfast.memory import agent, organization, session, user
+from holdfast.skills.request import BackendIdentity
 from tests.server import mcp_wire
 
 if TYPE_CHECKING:
@@ -418,6 +421,46 @@ async def source_import(at: Place) -> Fields:
     made = await source.make(at)
     (imported,) = await at.engine.sources.imports.list(made["name"])
     return {**made, "revision": str(imported.revision)}
+
+
+async def consent_source_of(at: Place) -> str:
+    """A source that needs the consent of users, whose authorization server is not asked before they agree."""
+    name, host = unique("source"), "https://shop.example.com"
+    identity = BackendIdentity(
+        "user", client_id="holdfast", authorize_url=f"{host}/authorize", token_url=f"{host}/token"
+    )
+    await at.engine.sources.add(name, document=document(f"/{name}").encode(), base_url=host, identity=identity)
+    return name
+
+
+@kind(source=word)
+async def consent_source(at: Place) -> Fields:
+    """A source that needs the consent of users."""
+    name = await consent_source_of(at)
+    return {"source": name, "sign": name}
+
+
+@kind(source=word)
+async def connection(at: Place) -> Fields:
+    """The connection of a user with a source. Its scope tells whose it is."""
+    name, scope = await consent_source_of(at), unique("scope")
+    await at.engine.database.run(
+        "insert into source_connection"
+        " (host_id, source_id, user_name, sealed, key_id, origin, issuer, scopes, refreshable)"
+        " select $1, source_id, $3, '', '', '', '', array[$4], false from tool_source where host_id = $1 and name = $2",
+        name,
+        at.user,
+        scope,
+    )
+    return {"source": name, "sign": scope}
+
+
+@kind(state=word)
+async def begun_connection(at: Place) -> Fields:
+    """A connection that a user has begun, with the state that the browser brings back."""
+    name = await consent_source_of(at)
+    begun = await at.engine.connections.begin(name, at.user, PublicAddress("http://127.0.0.1"))
+    return {"state": dict(parse_qsl(urlsplit(begun.url).query))["state"], "sign": name}
 
 
 @kind(name=word)

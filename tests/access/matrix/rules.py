@@ -127,6 +127,7 @@ OWN_LIST = OWN.as_list("own, as a list")
 
 MINE = OWN.but("mine: a user's own, for an admin too", admin="404", operator="404")
 MINE_LIST = MINE.as_list("mine, as a list")
+MINE_PERSON = MINE.but("mine, to change: not for an agent", reader="403", agent="403")
 
 USER_NAME = rule(
     "user name: to name another user is for admins, whether there is one or not",
@@ -195,6 +196,7 @@ SHARED_PRIVILEGE = SHARED.but(
     ann="403 404 404", bob="403 404 404", reader="403", agent="403 404 404", backend="403 404 404",
     stranger="404 403 404",
 )  # fmt: skip
+SHARED_PERSON = SHARED.but("shared, to use in one's own name: not for an agent", reader="403", agent="403")
 SHARED_LIST = SHARED.as_list("shared, as a list")
 
 ADMIN = rule(
@@ -255,6 +257,26 @@ LINK = rule(
     operator  ok      ok      401
     stranger  ok      ok      401
     nobody    ok      ok      401
+    """,
+)
+
+STATE = rule(
+    "state: whoever has it sees for whom it is",
+    "ann's bob's acme's missing\n" + "\n".join(f"{caller} ok ok ok 404" for caller in CALLERS),
+)
+STATE_ANSWER = rule(
+    "state: who began it, or a browser in which nobody is signed in",
+    """
+              ann's   bob's   acme's  missing
+    ann       ok      403     404     404
+    bob       403     ok      404     404
+    reader    ok      403     404     404
+    admin     403     403     404     404
+    agent     403     403     403     403
+    backend   ok      403     404     404
+    operator  403     403     404     404
+    stranger  404     404     ok      404
+    nobody    ok      ok      ok      404
     """,
 )
 

@@ -70,7 +70,8 @@ async def test_a_source_shows_its_identity_and_tells_what_its_back_end_gets(
 @pytest.mark.parametrize(
     ("identity", "why"),
     [
-        ({"kind": "user"}, "Invalid enum value"),
+        ({"kind": "somebody"}, "Invalid enum value"),
+        ({"kind": "user", "client_secret": "shop"}, "a client secret without a client id"),
         ({"kind": "signed", "client_id": "us"}, "takes no client_id"),
         ({"kind": "pass_through"}, "execution.pass_through"),
         ({"kind": "signed", "colour": "red"}, "unknown field"),

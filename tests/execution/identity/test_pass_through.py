@@ -80,7 +80,9 @@ def test_a_host_is_listed_by_its_name_with_its_port_or_without(origin: str, host
 
 SERVER = McpServer(url="https://mcp.example/mcp")
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"kind": "user"}, {}, "'user' is unknown"),
+    ({"kind": "user", "audience": "shop"}, {}, "takes no audience"),
+    ({"kind": "user", "client_secret": "shop"}, {}, "a client secret without a client id"),
+    ({"kind": "user"}, {"mcp": McpServer(url=SERVER.url, shared=True)}, "users share its session"),
     ({"kind": "signed", "issuer": "https://a.example"}, {}, "takes no issuer"),
     ({"kind": "signed", "audience": "a\nb"}, {}, "its audience is invalid"),
     ({"kind": "pass_through", "audience": "shop"}, {}, "takes no audience"),

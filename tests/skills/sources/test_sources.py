@@ -52,7 +52,7 @@ ORDERS = {
 def fetching(documents: Documents) -> Fetch:
     """Fetch documents of any kind as files."""
 
-    async def fetch(kind: SourceKind | None, location: str, backend: Backend, limit: int) -> bytes:
+    async def fetch(kind: SourceKind | None, location: str, backend: Backend, limit: int, by: str = "") -> bytes:
         return await documents.fetch(location, limit)
 
     return fetch

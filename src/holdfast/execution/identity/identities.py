@@ -10,8 +10,9 @@ from holdfast.access.tenants import Tenants
 from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.core.ids import TenantId
 from holdfast.core.request_context import current_request
+from holdfast.execution.consent.user_tokens import ConsentRequired, UsableToken, UserTokens, ask_to_connect
 from holdfast.execution.identity.identity_keys import IdentityKeys
-from holdfast.execution.identity.own_tokens import KeptToken, OwnTokens, TokenRequests, claims_of, unknown_kind
+from holdfast.execution.identity.own_tokens import KeptToken, OwnTokens, TokenRequests, claims_of
 from holdfast.execution.identity.sent_identity import AUTHORIZATION, REQUEST_ID, Renew, SentIdentity
 from holdfast.execution.identity.signed_tokens import HEADER, Signed, SignedTokens
 from holdfast.execution.identity.token_exchange import TokenExchange
@@ -64,8 +65,9 @@ class _IdentifiedCall:
 class BackendIdentities:
     """Returns the headers that say who calls, for the back ends of one tenant."""
 
-    def __init__(self, database: Database, shared: SharedIdentities, secrets: Secrets) -> None:
+    def __init__(self, database: Database, shared: SharedIdentities, secrets: Secrets, user_tokens: UserTokens) -> None:
         self._database = database
+        self._user_tokens = user_tokens
         self._shared = shared
         self._secrets = secrets
 
@@ -91,17 +93,19 @@ class BackendIdentities:
                 return await self._exchanged(call)
             case "pass_through":
                 return self._passed_through(call)
-            case _:
-                raise unknown_kind(given)
+            case "user":
+                return await self._consented(call)
 
     async def of_engine(
         self, backend: Backend, run: Run, *, tool: str | None, kind: Kind, origin: str
     ) -> SentIdentity | None:
         """Return what a back end learns if the engine itself asks it, such as for the tools that it has."""
         identity = backend.identity
-        if identity is None or identity.kind in ("pass_through", "user"):
+        if identity is None or identity.kind == "pass_through" or (identity.kind == "user" and run.user is None):
             return None
         call = _IdentifiedCall(await self._database.tenant(), backend.source, identity, run, None, kind, origin)
+        if identity.kind == "user":
+            return await self._consented(call)
         return await (self._signed(call) if identity.kind == "signed" else self._own(call))
 
     async def describe(
@@ -161,6 +165,25 @@ class BackendIdentities:
         if call.run.token is None:
             raise _no_token_error(call)
         return SentIdentity(_headers(call, AUTHORIZATION, f"Bearer {call.run.token}"), Redaction([call.run.token]))
+
+    async def _consented(self, call: _IdentifiedCall) -> SentIdentity:
+        """Return the token that the caller's user has agreed to. A client that opens addresses is asked to connect."""
+        user, tokens = call.run.user, self._user_tokens
+        try:
+            token = await tokens.get(call.source, user, call.origin)
+        except ConsentRequired as required:
+            await ask_to_connect(call.run.client, required)
+            token = await tokens.get(call.source, user, call.origin)
+        assert user is not None
+
+        async def renew() -> SentIdentity | None:
+            return bearer(await tokens.renewed(call.source, user, token))
+
+        def bearer(given: UsableToken) -> SentIdentity:
+            headers = _headers(call, AUTHORIZATION, f"Bearer {given.text}")
+            return SentIdentity(headers, given.redaction, renew if given is token else None)
+
+        return bearer(token)
 
     async def _tenant_name(self, tenant: TenantId) -> str:
         return await self._shared.tenants.name_of(tenant)

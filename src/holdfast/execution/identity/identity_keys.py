@@ -75,8 +75,8 @@ class _Loaded:
     def published(self, now: float) -> Sequence[Row]:
         """Return the keys without those whose successors have signed for long."""
         kept = KEPT.total_seconds()
-        successors = [*self.starts[1:], now]
-        return [row for row, successor in zip(self.rows, successors, strict=True) if successor + kept > now]
+        successors = [*self.starts[1:], now]  # one more than there are keys, if there is none yet
+        return [row for row, successor in zip(self.rows, successors, strict=False) if successor + kept > now]
 
 
 class IdentityKeys:

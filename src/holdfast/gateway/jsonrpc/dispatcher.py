@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
 
-from holdfast.access.principals import Principal
+from holdfast.access.principals import MissingScope, Principal
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import parse_large, render
 from holdfast.gateway.gateway import Gateway
@@ -41,7 +41,10 @@ class Dispatcher:
         self._envelopes = envelopes
 
     async def dispatch(self, body: bytes) -> RpcReply:
-        """Answer a message: a request, a batch or an envelope. An invalid message gets an error response."""
+        """Answer a message: a request, a batch or an envelope. An invalid message gets an error response.
+
+        Raises MissingScope if the only request needs more scopes. In a batch, that is an error response.
+        """
         try:
             message: Any = await parse_large(body, limit=self._config.server.max_body_bytes)
         except HoldfastError as error:
@@ -70,7 +73,7 @@ class Dispatcher:
         async def work() -> None:
             nonlocal room
             for place, message in waiting:
-                answer = await self._answer(message)
+                answer = await self._answer(message, in_batch=True)
                 if answer is not None and len(answer) > room:
                     answer = error_answer(read(message).id, self._no_room(len(answer)))
                 room -= len(answer or b"")
@@ -90,18 +93,24 @@ class Dispatcher:
         )
         return failure_of(error, request_id=self._request_id)
 
-    async def _answer(self, message: object) -> bytes | None:
+    async def _answer(self, message: object, *, in_batch: bool = False) -> bytes | None:
         request = read(message)
         if isinstance(request, Malformed):
             return error_answer(request.id, request.failure)
         try:
             payload = await self._methods.call(request.method, request.params)
-        except RpcFailure as failure:
-            if not request.is_notification:
-                return error_answer(request.id, failure)
-            log.info("request %s: a notification failed, %s", self._request_id, failure)
-            return None
-        return None if request.is_notification else result_answer(request.id, payload)
+        except MissingScope as error:
+            if not in_batch:
+                raise
+            failure = failure_of(error, request_id=self._request_id)
+        except RpcFailure as raised:
+            failure = raised
+        else:
+            return None if request.is_notification else result_answer(request.id, payload)
+        if not request.is_notification:
+            return error_answer(request.id, failure)
+        log.info("request %s: a notification failed, %s", self._request_id, failure)
+        return None
 
     async def _envelope(self, envelope: Mapping[str, Any]) -> RpcReply:
         """Answer in the old format: with the result of the service, or the status object and its HTTP status."""
@@ -115,6 +124,8 @@ class Dispatcher:
             known = await self._methods.has_method(method)
             self._envelopes.note(self._caller.tenant, method if known else UNKNOWN)
             return _reply(await self._methods.call(method, params))
+        except MissingScope:
+            raise
         except HoldfastError as error:
             failure = failure_of(error, request_id=self._request_id)
         except RpcFailure as raised:

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Any
 
-from holdfast.access.principals import Principal
+from holdfast.access.principals import MissingScope, Principal
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TimedOut, TooLarge
 from holdfast.core.text import MAX_STORED_VALUES, parse, render
 from holdfast.execution.outcomes import TEXT, Outcome
@@ -43,7 +43,10 @@ class Methods:
         self._most = settings.max_result_bytes
 
     async def call(self, method: str, params: Params) -> bytes:
-        """Call a method and return its result as JSON; raise `Failure` if it has none."""
+        """Call a method and return its result as JSON; raise RpcFailure if it has none.
+
+        Raises MissingScope if the caller may call it with more scopes.
+        """
         try:
             if method == DISCOVER:
                 return render_document(await self._gateway.tools(self._caller))
@@ -51,6 +54,8 @@ class Methods:
             if outcome.status == "done":
                 return payload_of(outcome, self._most)
             reason, failure = outcome.error, failure_of_outcome(outcome, request_id=self._request_id)
+        except MissingScope:
+            raise
         except UnknownMethod as error:
             raise failure_of(error, request_id=self._request_id, code=METHOD_NOT_FOUND) from None
         except HoldfastError as error:
@@ -70,7 +75,7 @@ class Methods:
         listed = (await self._gateway.tools(self._caller)).by_name.get(method)
         if listed is None:
             given = params if isinstance(params, dict) else {"params": params}
-            await self._gateway.record_refusal(self._caller, method, given, UnknownMethod.code)
+            await self._gateway.record_unseen(self._caller, method, given, UnknownMethod.code)
             raise UnknownMethod(method)
         left = self._deadline - monotonic()
         if left <= 0:

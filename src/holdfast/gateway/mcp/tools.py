@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.access.principals import MissingScope
 from holdfast.core.errors import Forbidden, RateLimited, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.outcomes import Outcome, weight_of
@@ -39,6 +40,8 @@ async def call_tool(request: McpRequest) -> Result:
     name, arguments = request.text("name"), request.object("arguments")
     try:
         outcome = await request.gateway.call(request.caller, name, arguments, client=request.client)
+    except MissingScope:  # the client can get it
+        raise
     except Forbidden as error:  # the caller sees the tool, so that this is a result, too
         _raise_missing_capability(request, error)
         return _failure(str(error))

@@ -21,6 +21,7 @@ from holdfast.gateway.mcp.headers import MirroredHeaders
 from holdfast.gateway.mcp.modern import LISTEN, ModernRequest, answer, id_of, is_notification, unsupported
 from holdfast.mcp.headers import VERSION
 from holdfast.mcp.protocol import INVALID_REQUEST, MODERN, McpError
+from holdfast.server.challenges import is_challenged
 from holdfast.server.gateway_request import GatewayRequest
 from holdfast.server.mcp.event_stream import STREAM, McpEventStream, encode_event, wait_for_disconnect
 from holdfast.server.request_limits import QUICK
@@ -74,7 +75,9 @@ class ModernHttp:
             body, status = encode_result(envelope.id, result), HTTPStatus.OK
         except ClientDisconnect:
             raise
-        except Exception as error:  # noqa: BLE001 - the client gets every error as an MCP error
+        except Exception as error:
+            if is_challenged(error) and not exchange.streams:
+                raise
             details = error_of(error, modern=True, request_id=http_request.slot.request_id)
             body, status = encode_error(envelope.id, details), _status_of(error)
         await exchange.end(body, status)
@@ -88,6 +91,8 @@ class ModernHttp:
                 watching = ListChanges.of(gateway).watch(http_request.caller, wanted, wake=client.woken)
                 watch = await stack.enter_async_context(watching)
             except (McpError, HoldfastError) as error:
+                if is_challenged(error):
+                    raise
                 details = error_of(error, modern=True, request_id=http_request.slot.request_id)
                 await http_request.answer(encode_error(id, details), status=_status_of(error))
                 return
@@ -105,7 +110,7 @@ class ModernExchange:
         self._http_request = http_request
         self._patience = patience
         self._sending = asyncio.Lock()
-        self._streams = False
+        self.streams = False  # the response is an event stream, whose status is sent
         self._ended = False
         self._end_by: Exception | None = None  # the reason to cancel the work
         self._last_sent = 0.0  # the time of the last event
@@ -139,7 +144,7 @@ class ModernExchange:
         """Send the response, as the last event if there is a stream."""
         async with self._sending:
             self._ended = True
-            if self._streams:
+            if self.streams:
                 await self._http_request.send({"type": "http.response.body", "body": encode_event(body)})
             else:
                 await self._http_request.answer(body, status=status)
@@ -148,8 +153,8 @@ class ModernExchange:
         async with self._sending:
             if self._ended:  # a task of the call still runs
                 return
-            if not self._streams:
-                self._streams = True
+            if not self.streams:
+                self.streams = True
                 await self._http_request.send(
                     {"type": "http.response.start", "status": HTTPStatus.OK, "headers": [*STREAM]}
                 )

@@ -7,41 +7,27 @@ from http import HTTPStatus
 from urllib.parse import unquote
 
 import msgspec
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from holdfast.access.keys import PREFIX, SESSION_LIFETIME
 from holdfast.access.principals import Principal
 from holdfast.audit.entries import AuditEntry
 from holdfast.core.errors import Unauthenticated
 from holdfast.server.authentication import COOKIE
+from holdfast.server.challenges import Challenges
 from holdfast.server.files import SCREENS
 from holdfast.server.host_origin import scheme_of
 from holdfast.server.operations import ApiCall, ApiOperations
+from holdfast.server.plain_pages import plain_page, refusal
 
 operations = ApiOperations("browser")
 
 HOME = "/"
-PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>Sign in · Holdfast</title>
-<link rel="icon" href="{root}/static/console/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="{root}/static/page.css">
-</head>
-<body><main><p class="brand">Holdfast</p><h1>Sign in</h1>
-{notice}
+FORM = """{notice}
 <form method="post" action="{root}/login"><input type="hidden" name="to" value="{to}">
 {field}</form>
-{help}
-</main></body>
-</html>
-"""
+{help}"""
 READY = "<p>This link signs this browser in, and works once.</p>"
-REFUSED = '<p class="refused" role="alert"><strong>{what}</strong> {rest}</p>'
 GIVEN = '<input type="hidden" name="link" value="{link}"><button autofocus>Sign in</button>'
 FIELD = """<label for="link">The link, or the part after <code>link=</code></label>
 <input id="link" name="link" required autofocus autocomplete="off" spellcheck="false">
@@ -83,8 +69,10 @@ async def login(call: ApiCall, body: Login) -> Response:
     try:
         session = await call.engine.keys.exchange_link(_link_in(body.link))
     except Unauthenticated as error:
-        notice = REFUSED.format(what=_sentence(error.what), rest=_sentence(error.why))
-        return _page(call, body.to, notice=notice, help=HELP, status=HTTPStatus.UNAUTHORIZED)
+        notice = refusal(error)
+        page = _page(call, body.to, notice=notice, help=HELP, status=HTTPStatus.UNAUTHORIZED)
+        page.headers["www-authenticate"] = Challenges(call.engine.config).of(error, call.request.scope) or ""
+        return page
     await _record(call, "login", await call.engine.keys.authenticate(session))
     return _with_session(call, session, screen_or_home(body.to), lifetime=int(SESSION_LIFETIME.total_seconds()))
 
@@ -138,10 +126,6 @@ def _with_session(call: ApiCall, session: str, screen: str, *, lifetime: int) ->
 def _page(
     call: ApiCall, to: str, *, notice: str = "", field: str = FIELD, help: str = "", status: int = HTTPStatus.OK
 ) -> Response:
-    root = escape(call.engine.config.server.root_path)
-    page = PAGE.format(root=root, to=escape(screen_or_home(to)), notice=notice, field=field, help=help)
-    return HTMLResponse(page, status, {"content-security-policy": PAGE_POLICY})
-
-
-def _sentence(text: str) -> str:
-    return escape(f"{text[:1].upper()}{text[1:]}.")
+    root_path = call.engine.config.server.root_path
+    content = FORM.format(root=escape(root_path), to=escape(screen_or_home(to)), notice=notice, field=field, help=help)
+    return plain_page("Sign in", content, root_path, status=status)

@@ -101,20 +101,22 @@ class SourceIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `signed`: a token of this server in the header `Holdfast-Identity`, for the audience `audience`, by default the
     back end's address. `client_credentials`: an access token of this server's own. `token_exchange`: an access token in
     exchange for the caller's (RFC 8693). `pass_through`: the caller's own token, for REST services whose host is in the
-    setting `execution.pass_through`.
+    setting `execution.pass_through`. `user`: a token that each user agrees to once, for the back end at the base URL.
 
     `issuer` is the authorization server, whose metadata name the token endpoint, unless `token_url` does. `client_id`
     is this server's, `client_secret` the name of a secret, which is sent as `client_auth` says. `actor`: the exchanged
     token names this server as the actor. `requested` is the type of the requested token. `fallback`: what the back end
-    gets if the caller has no token to exchange; by default, the call is refused.
+    gets if the caller has no token to exchange; by default, the call is refused. With `user`, `authorize_url` is where
+    users agree, if the metadata of the issuer do not say it. An MCP server names its issuer itself.
     """
 
-    kind: Literal["signed", "client_credentials", "token_exchange", "pass_through"]
+    kind: Literal["signed", "client_credentials", "token_exchange", "pass_through", "user"]
     audience: IdentityText = ""
     resource: IdentityAddress = ""
     scopes: Annotated[tuple[Annotated[str, matching(SCOPE)], ...], documented(maxItems=MAX_SCOPES)] = ()
     issuer: IdentityAddress = ""
     token_url: IdentityAddress = ""
+    authorize_url: IdentityAddress = ""
     client_id: IdentityText = ""
     client_secret: Annotated[str, matching(rf"({SECRET_NAME})?")] = ""
     client_auth: Literal["basic", "post"] = "basic"
@@ -138,6 +140,7 @@ _NO_CLIENT: dict[str, Any] = {
     "scopes": {"maxItems": 0},
     "client_auth": {"const": "basic"},
 }
+_NO_CONSENT: dict[str, Any] = {"authorize_url": {"const": ""}}
 _NO_EXCHANGE: dict[str, Any] = {
     "actor": {"const": False}, "requested": {"const": "access_token"}, "fallback": {"type": "null"},
 }  # fmt: skip
@@ -150,18 +153,29 @@ IDENTITY_RULE = documented(
         {
             "anyOf": [
                 {"type": "null"},
-                {"properties": {"kind": {"const": "signed"}, **_NO_CLIENT, **_NO_EXCHANGE}},
+                {"properties": {"kind": {"const": "signed"}, **_NO_CLIENT, **_NO_EXCHANGE, **_NO_CONSENT}},
                 {
                     "properties": {
                         "kind": {"const": "pass_through"},
                         "audience": {"const": ""},
                         **_NO_CLIENT,
                         **_NO_EXCHANGE,
+                        **_NO_CONSENT,
                     }
                 },
-                {"properties": {"kind": {"const": "client_credentials"}, **_NO_EXCHANGE}, "allOf": [_CLIENT, _SECRET]},
                 {
-                    "properties": {"kind": {"const": "token_exchange"}},
+                    "properties": {"kind": {"const": "user"}, "audience": {"const": ""}, **_NO_EXCHANGE},
+                    "anyOf": [
+                        {"required": ["client_id"], "properties": {"client_id": {"minLength": 1}}},
+                        {"properties": {"client_secret": {"const": ""}}},
+                    ],
+                },
+                {
+                    "properties": {"kind": {"const": "client_credentials"}, **_NO_EXCHANGE, **_NO_CONSENT},
+                    "allOf": [_CLIENT, _SECRET],
+                },
+                {
+                    "properties": {"kind": {"const": "token_exchange"}, **_NO_CONSENT},
                     "allOf": [_CLIENT, _FOR, {"anyOf": [_SECRET, _NO_SECRET]}],
                 },
             ]

@@ -9,12 +9,11 @@ from holdfast.core.errors import NotFound
 from holdfast.core.issuers import is_url
 from holdfast.core.text import render
 from holdfast.execution.identity.identity_keys import MAX_AGE
-from holdfast.server.challenges import METADATA, base_of
+from holdfast.server.challenges import METADATA, RESOURCES, base_of
 from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("about")
 
-MCP = "/mcp"
 JWKS = "/.well-known/jwks.json"
 
 
@@ -50,10 +49,11 @@ async def protected_resource(call: ApiCall) -> ProtectedResource:
 
 @operations.declare("GET", f"{METADATA}/{{path}}", needs="nobody", errors=[NotFound])
 async def protected_resource_at(call: ApiCall, path: str) -> ProtectedResource:
-    """Get the issuers whose tokens one address accepts: `mcp`, with or without the root path behind a proxy."""
+    """Get the issuers whose tokens one address accepts: `mcp` or `rpc`, with or without the root path of a proxy."""
     resource = f"/{path}".removeprefix(call.engine.config.server.root_path)
-    if resource not in ("", MCP):
-        raise NotFound("there is no such resource", next=f"{METADATA}{MCP} is about the one that there is.")
+    if resource not in ("", *RESOURCES):
+        known = " and ".join(f"{METADATA}{each}" for each in RESOURCES)
+        raise NotFound("there is no such resource", next=f"{known} are about those that there are.")
     return _metadata(call, resource)
 
 

@@ -26,6 +26,7 @@ TAKES: Mapping[IdentityKind, frozenset[str]] = {
     "client_credentials": frozenset({"audience", *_OAUTH}),
     "token_exchange": frozenset({"audience", *_OAUTH, "actor", "requested", "fallback"}),
     "pass_through": frozenset(),
+    "user": frozenset({*_OAUTH, "authorize_url"}),
 }
 CheckAddress = Callable[[str, str], str]
 
@@ -41,7 +42,10 @@ def check_identity(backend: Backend, check_address: CheckAddress) -> None:
     if others := sorted(given - TAKES[identity.kind]):
         raise _error(f"the identity {identity.kind} takes no {others[0]}", f"Leave out {', '.join(others)}.")
     _check_fields(identity, check_address)
-    if "client_id" in TAKES[identity.kind]:
+    if identity.kind == "user":  # servers know clients by other ways, too
+        if identity.client_secret and not identity.client_id:
+            raise _error("it has a client secret without a client id", "Pass the client id, too.")
+    elif "client_id" in TAKES[identity.kind]:
         _check_client(identity)
     _check_receiver(identity, backend)
 

@@ -17,6 +17,7 @@ from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedToo
 from holdfast.skills.tool import Tool
 
 MARK = "mcp"  # the key by which a document is recognized
+NOTHING_KNOWN = b'{"mcp": {}}'  # the document of a server that was not asked yet
 MAX_DESCRIPTION = 4000  # characters
 MAX_NAME = 64
 HASH = 6

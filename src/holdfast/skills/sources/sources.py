@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, TooLarge
+from holdfast.core.errors import AlreadyExists, Conflict, Forbidden, InvalidInput, TooLarge
 from holdfast.core.processes import ProcessCalls
 from holdfast.core.text import restore, store
 from holdfast.core.threads import run_in_thread
@@ -25,7 +25,7 @@ from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.identity import check_pass_through
 from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.imports import SourceImports
-from holdfast.skills.sources.mcp import scheme_of
+from holdfast.skills.sources.mcp import NOTHING_KNOWN, scheme_of
 from holdfast.skills.sources.proposals import Proposals, warnings_of
 from holdfast.skills.sources.reports import (
     ChangedTool,
@@ -63,8 +63,11 @@ MOST_ABANDONED = 4  # running imports whose callers gave up
 MAX_TITLE = 500  # characters
 
 # Returns the document of a back end of a kind (None: of any kind) at an address. Raises TooLarge above some bytes.
-Fetch = Callable[[SourceKind | None, str, Backend, int], Awaitable[bytes]]
+# Fetches a document: its kind, its location, its back end, its most bytes, and for which user.
+Fetch = Callable[[SourceKind | None, str, Backend, int, str], Awaitable[bytes]]
 Security = tuple[tuple[AuthScheme, ...], ...]
+
+NOTHING_KNOWN_HASH = hashlib.sha256(NOTHING_KNOWN).digest()
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -161,7 +164,8 @@ class Sources:
         which program it is. A `url` `file:NAME` is a file in the folder of the settings. The document is checked for
         changes every `reload_seconds`, or as often as the settings say; 0: never. The definitions of its tools are
         pinned, and later changes held until somebody approves them, unless `pin` is `follow`. `identity` says what the
-        back end learns about callers.
+        back end learns about callers. An MCP server that needs consent is asked with that of `by`; without it, the
+        source is stored without tools, so that users can connect.
         """
         if mcp is not None and kind is None:
             kind = "mcp"
@@ -179,8 +183,15 @@ class Sources:
         settings = check_settings(name, settings, is_endpoint=kind == "graphql")
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _name_taken_error(name)
-        reading = await self._read(name, kind, settings, document, url or "")
-        if not reading.imported.tools and not reading.imported.offers:
+        waits = False
+        try:
+            reading = await self._read(name, kind, settings, document, url or "", by=by)
+        except Forbidden:
+            if kind != "mcp" or identity is None or identity.kind != "user":
+                raise
+            waits = True  # until somebody connects, and reloads it with that consent
+            reading = await self._read(name, kind, settings, NOTHING_KNOWN, url or "")
+        if not waits and not reading.imported.tools and not reading.imported.offers:
             raise _no_tools_error(name, reading.imported)
         await self._check_pass_through(None, settings, reading)
         settings = _mark_by_hand(settings, reading, document)
@@ -201,7 +212,7 @@ class Sources:
         """Read a source's document again, from its location, from `url`, or as given. Report what changed.
 
         Nothing is written if nothing changed, or in a `dry_run`. New tools, and tools whose definitions differ from the
-        pinned ones, are held until somebody approves them, unless the source follows its document. A document that
+        pinned ones, are held until somebody approves them, unless the source follows its document or has never been read. A document that
         would send secrets to another address than before is refused, unless `accept_address` is set. `is_check`: the
         document was read from its location, to see whether it has changed. Then one without tools is refused if the
         source has some: it may be a page that stands in for the document.
@@ -211,7 +222,7 @@ class Sources:
         location = url or row["location"]
         if not accept_address and document is None:
             await self._check_service(row, settings, location)
-        reading = await self._read(name, row["kind"], settings, document, location)
+        reading = await self._read(name, row["kind"], settings, document, location, by=by)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
         await self._check_pass_through(row, settings, reading)
@@ -221,6 +232,10 @@ class Sources:
             settings = _mark_by_hand(settings, reading, document)
         version = row["aggregate_version"]
         approves: Approves = "settings" if accept_address and reading.hash == row["document_hash"] else "none"
+        if (
+            row["document_hash"] == NOTHING_KNOWN_HASH and by
+        ):  # whoever reads its tools for the first time approves them
+            approves = "all"
         return await self._store(
             name, settings, reading, version, approves=approves, dry_run=dry_run, is_check=is_check, by=by
         )
@@ -292,7 +307,7 @@ class Sources:
         location = url or row["location"]
         if not accept_address and document is None:
             await self._check_service(row, settings, location)
-        reading = await self._read(name, row["kind"], settings, document, location)
+        reading = await self._read(name, row["kind"], settings, document, location, by=by)
         if not accept_address:
             await self._check_address(row, settings, reading.imported)
         await self._check_pass_through(row, settings, reading)
@@ -352,7 +367,14 @@ class Sources:
         return tuple(row["tools"])
 
     async def _read(
-        self, name: str, kind: SourceKind | None, settings: SourceSettings, document: bytes | None, location: str
+        self,
+        name: str,
+        kind: SourceKind | None,
+        settings: SourceSettings,
+        document: bytes | None,
+        location: str,
+        *,
+        by: str = "",
     ) -> _Reading:
         """Fetch a document if it is not given, and parse it in a thread or in a process."""
         if location:
@@ -361,7 +383,7 @@ class Sources:
             if not location and not (settings.backend.mcp and settings.backend.mcp.command):
                 next = "Pass the document."
                 raise InvalidInput(f"the document of {name} cannot be fetched", why="the source has no URL", next=next)
-            document = await self._fetch(kind, location, settings.backend, MAX_DOCUMENT_BYTES)
+            document = await self._fetch(kind, location, settings.backend, MAX_DOCUMENT_BYTES, by)
         if len(document) > MAX_DOCUMENT_BYTES:
             why = f"it has {len(document)} bytes; the limit is {MAX_DOCUMENT_BYTES}"
             raise TooLarge(

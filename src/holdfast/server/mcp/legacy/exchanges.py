@@ -75,6 +75,10 @@ class LegacyExchange(Protocol):
         """Send the response to one of the requests."""
         ...
 
+    async def refuse(self) -> bool:
+        """End without a response, if an HTTP error can be the response: one request, and nothing was sent yet."""
+        ...
+
     async def detach(self) -> None:
         """Close the connection, if the client can resume the stream later."""
         ...
@@ -149,6 +153,14 @@ class HttpExchange(LegacyExchange):
             if not self._left:
                 whole = b"[%b]" % b",".join(self._responses) if self._batch else body
                 await self._forms.answer(self._http_request, whole)
+
+    async def refuse(self) -> bool:
+        """End without a response, if an HTTP error can be the response."""
+        async with self._sending:
+            if self._batch or self._stream is not None:
+                return False
+            self._left = 0
+            return True
 
     async def detach(self) -> None:
         """Close the connection and continue the work. Only clients of the newest version reconnect by themselves."""
@@ -264,6 +276,10 @@ class SseExchange(LegacyExchange):
         """Store the response to one of the requests, and notify the process of the stream."""
         await self._streams.leave(self._stream, body)
         await self._signals.notify(self._session.key, "events")
+
+    async def refuse(self) -> bool:
+        """Return False: the POST was answered when it came."""
+        return False
 
     async def detach(self) -> None:
         """Do nothing: a session ends with its stream."""

@@ -23,6 +23,7 @@ from holdfast.gateway.mcp.legacy.sessions import McpSession, McpSessions
 from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.gateway.mcp.requests import McpRequest
 from holdfast.mcp.protocol import INVALID_REQUEST
+from holdfast.server.challenges import is_challenged
 from holdfast.server.gateway_request import GatewayRequest
 from holdfast.server.mcp.legacy.exchanges import LegacyExchange
 
@@ -97,7 +98,7 @@ class RequestBatch:
         self._signalled = asyncio.Event()
 
     async def run(self, requests: Sequence[Message]) -> None:
-        """Run the requests and send their responses."""
+        """Run the requests and send their responses. Raises an error that is the HTTP response to the only one."""
         seconds = self._settings.timeout + 60.0 * self._settings.state_minutes + MARGIN
         async with Signals.of(self._gateway).subscribe(self._session.key, "calls", self._signalled.set):
             # Start all before the first await, so that a cancellation reaches all of them.
@@ -137,7 +138,7 @@ class RequestBatch:
         await self._exchange.respond(body)
 
     async def _work(self, message: Message) -> bytes:
-        """Return the response to a request."""
+        """Return the response to a request. Raises an error that is the HTTP response."""
         id, params = message["id"], message.get("params", {})
         questions = Questions(self._gateway)
         client = LegacyClient(
@@ -160,7 +161,9 @@ class RequestBatch:
             finally:
                 await client.close()
             return encode_result(id, result)
-        except Exception as error:  # noqa: BLE001 - the client gets every error as an MCP error
+        except Exception as error:
+            if is_challenged(error) and await self._exchange.refuse():
+                raise
             return encode_error(id, error_of(error, modern=False, request_id=self._http_request.slot.request_id))
 
     async def _keep_alive(self) -> None:
