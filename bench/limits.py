@@ -45,6 +45,7 @@ class PlainCall:
     agent: str | None = "support"
     key: UUID | None = None
     actor: str | None = None
+    scopes: frozenset[str] = frozenset({"read", "write"})
     resumed: bool = False
     notes: list[str] = field(default_factory=list[str])
 

@@ -442,9 +442,9 @@ async def test_the_official_client_opens_the_address_and_its_call_goes_on(
 ) -> None:
     opened: list[str] = []
 
-    async def asked(context: object, question: types.ElicitRequestParams) -> types.ElicitResult:
-        assert isinstance(question, types.ElicitRequestURLParams)
-        opened.append(question.url)
+    async def asked(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestURLParams)
+        opened.append(params.url)
         await shop.connect()
         return types.ElicitResult(action="accept")
 

@@ -4,7 +4,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -18,12 +18,9 @@ from holdfast.core.text import restore, store
 from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
-from holdfast.skills.definition_scan import scan
-from holdfast.skills.registry_columns import check_tool
 from holdfast.skills.request import AuthScheme, Backend, BackendIdentity, McpServer
 from holdfast.skills.sources.graphql.rules import SelectionRules
 from holdfast.skills.sources.identity import check_pass_through
-from holdfast.skills.sources.importers import import_tools
 from holdfast.skills.sources.imports import SourceImports
 from holdfast.skills.sources.mcp import NOTHING_KNOWN, scheme_of
 from holdfast.skills.sources.proposals import Proposals, warnings_of
@@ -48,19 +45,17 @@ from holdfast.skills.sources.settings import (
 from holdfast.skills.sources.source import (
     Choice,
     ImportedDocument,
-    ImportedTool,
     PinPolicy,
     Skipped,
     SourceKind,
-    check_operations,
     unknown_source,
 )
+from holdfast.skills.sources.source_parser import MAX_TITLE, ParsedSource, parse_document, parse_in_pieces
 from holdfast.skills.tools import Approves, Diff, Tools, author_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
 LARGE_DOCUMENT_BYTES = 20_000  # larger ones are parsed in a process, which has limits and delays no other thread
 MOST_ABANDONED = 4  # running imports whose callers gave up
-MAX_TITLE = 500  # characters
 
 # Returns the document of a back end of a kind (None: of any kind) at an address. Raises TooLarge above some bytes.
 # Fetches a document: its kind, its location, its back end, its most bytes, and for which user.
@@ -71,34 +66,6 @@ NOTHING_KNOWN_HASH = hashlib.sha256(NOTHING_KNOWN).digest()
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A parsed document, and what is stored of it besides its tools."""
-
-    kind: SourceKind
-    imported: ImportedDocument
-    location: str
-    hash: bytes
-
-    def columns(self) -> dict[str, Any]:
-        imported = self.imported
-        skipped = [[each.operation, each.path, each.reason, each.chosen] for each in imported.skipped]
-        notes = {each.operation: list(each.notes) for each in imported.tools if each.notes}
-        return {
-            "kind": self.kind,
-            "location": self.location,
-            "title": imported.title[:MAX_TITLE],
-            "document_hash": f"\\x{self.hash.hex()}",
-            "report": {
-                "label": imported.version[:MAX_TITLE],
-                "skipped": skipped,
-                "notes": notes,
-                "announces": imported.announces,
-            },
-            "offers": imported.offers,
-        }
 
 
 class _DryRun(Exception):
@@ -373,7 +340,7 @@ class Sources:
         location: str,
         *,
         by: str = "",
-    ) -> _Reading:
+    ) -> ParsedSource:
         """Fetch a document if it is not given, and parse it in a thread or in a process."""
         if location:
             check_location(location)
@@ -391,9 +358,9 @@ class Sources:
             )
         arguments = (document, kind, settings, location)
         if len(document) > LARGE_DOCUMENT_BYTES:
-            reading, *tools = await self._processes.call(_import_in_pieces, *arguments)
+            reading, *tools = await self._processes.call(parse_in_pieces, *arguments)
             return replace(reading, imported=replace(reading.imported, tools=tuple(tools)))
-        read = partial(_import_document, *arguments)
+        read = partial(parse_document, *arguments)
         return await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
 
     async def _check_scheme(self, tx: Transaction, name: str, server: McpServer) -> None:
@@ -437,7 +404,9 @@ class Sources:
                 origins=sorted(new_origins),
             )
 
-    async def _check_pass_through(self, row: Row | None, settings: SourceSettings, reading: _Reading | None) -> None:
+    async def _check_pass_through(
+        self, row: Row | None, settings: SourceSettings, reading: ParsedSource | None
+    ) -> None:
         """Refuse to pass callers' tokens to an address that the operator has not allowed."""
         backend = settings.backend
         if backend.identity is None or backend.identity.kind != "pass_through":
@@ -457,7 +426,7 @@ class Sources:
         self,
         name: str,
         settings: SourceSettings,
-        reading: _Reading | None,
+        reading: ParsedSource | None,
         version: int | None,
         *,
         approves: Approves = "none",
@@ -587,72 +556,16 @@ def _changed_server(old: McpServer | None, new: McpServer | None, url: str | Non
     return msgspec.structs.replace(server, url=url or old.url)
 
 
-def _mark_by_hand(settings: SourceSettings, reading: _Reading, document: bytes | None) -> SourceSettings:
+def _mark_by_hand(settings: SourceSettings, reading: ParsedSource, document: bytes | None) -> SourceSettings:
     """Return the settings of a source whose document was given, or read from its location."""
     by_hand = document is not None and asks_service(reading.kind, reading.location, settings.backend)
     return replace(settings, by_hand=by_hand)
-
-
-def _import_document(document: bytes, kind: SourceKind | None, settings: SourceSettings, location: str) -> _Reading:
-    """Parse a document. Tools that cannot be stored are skipped, with the reason."""
-    backend = settings.backend
-    kind, imported = import_tools(
-        document, kind, settings.choice, backend, location=location, selection=settings.selection
-    )
-    check_operations(len(imported.tools) + len(imported.skipped))
-    has_address = backend.base_url is not None or backend.mcp is not None
-    if imported.tools and not has_address and not any(map(_is_absolute, imported.tools)):
-        raise InvalidInput(
-            "the document does not have the address of its service",
-            why="none of its servers has an HTTP URL",
-            next="Pass the address of the service as the base URL: --base-url https://…",
-            path="servers",
-        )
-    tools: list[ImportedTool] = []
-    skipped = list(imported.skipped)
-    for each in imported.tools:
-        tool = replace(each.tool, backend=backend if has_address else None)
-        if not has_address and not _is_absolute(each):
-            skipped.append(Skipped(each.operation, "servers", "the document does not have the address of its service"))
-            continue
-        try:
-            check_tool(tool)
-        except InvalidInput as error:
-            skipped.append(Skipped(each.operation, "", error.why))
-            continue
-        tools.append(replace(each, tool=tool, warnings=scan(_scanned(each))))
-    imported = replace(imported, tools=tuple(tools), skipped=tuple(skipped))
-    return _Reading(kind, imported, location, hashlib.sha256(document).digest())
-
-
-def _scanned(each: ImportedTool) -> dict[str, Any]:
-    """Return the texts of a tool that a model or a client may show."""
-    mcp = each.tool.request.mcp if each.tool.request else None
-    more = {} if mcp is None else {key: value for key, value in mcp.definition.items() if key != "icons"}
-    return {
-        "name": each.operation,
-        "title": each.display_name,
-        "description": each.tool.description,
-        "parameters": each.tool.parameters,
-        **{key: value for key, value in more.items() if key != "title"},
-    }
-
-
-def _import_in_pieces(*arguments: Any) -> Iterable[_Reading | ImportedTool]:
-    """Parse a document. Return the result without its tools, then each tool."""
-    reading = _import_document(*arguments)
-    yield replace(reading, imported=replace(reading.imported, tools=()))
-    yield from reading.imported.tools
 
 
 def origin_of(url: str | None) -> str:
     """Return scheme, host and port of an address; an empty text for a path."""
     parts = urlsplit(url or "")
     return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
-
-
-def _is_absolute(each: ImportedTool) -> bool:
-    return each.tool.request is not None and each.tool.request.url.startswith(("http://", "https://"))
 
 
 def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry:
