@@ -7,10 +7,11 @@ import pytest
 from holdfast import App
 from holdfast.access.principals import Principal
 from holdfast.core.errors import RateLimited
-from holdfast.core.request_context import RequestContext, set_request
+from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from holdfast.gateway.gateway import Gateway
 from holdfast.skills.client import InputRequired
+from holdfast.skills.run import Run
 from tests.gateway.shop import Person, ask, caller
 
 pytestmark = pytest.mark.req("MCP-07")
@@ -73,10 +74,11 @@ async def test_calls_of_all_chains_use_one_limit(gateway: Gateway, served: Engin
 
 async def test_a_refused_call_of_an_agent_is_an_outcome_and_does_not_end_its_turn(served: Engine) -> None:
     await limit(served, "user ann: 1 requests per hour")
-    set_request(RequestContext("agent"))
     await served.executions.call("track", {"parcel": "7"}, user="ann")
+    track = (await served.tools.get("track")).tool
+    run = Run("ann", "support", None, None, uuid7(), "1", "k")
 
-    refused = await served.executions.call("track", {"parcel": "7"}, user="ann")
+    refused = await served.executor.run(track, {"parcel": "7"}, run, timeout=5, max_output_bytes=1000)
 
     assert refused.status == "failed"
     assert refused.text.startswith("track was not called: the limit of user ann is reached")

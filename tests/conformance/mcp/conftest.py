@@ -51,5 +51,7 @@ def url(site: Site) -> str:
 async def federated_url(url: str, server: EmbeddedServer, template: str, tmp_path: Path) -> AsyncIterator[str]:
     """Where another server is, whose tools, prompts and resources are all those of the first."""
     async with gateway(server, template, tmp_path) as site:
-        await (await own(site)).sources.add("first", kind="mcp", url=url, mcp=McpServer(prefix="", sampling=True))
+        await (await own(site)).sources.add(
+            "first", kind="mcp", url=url, mcp=McpServer(prefix="", sampling=True), pin="follow"
+        )
         yield f"http://127.0.0.1:{site.port}/mcp"
