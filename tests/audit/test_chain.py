@@ -1,11 +1,12 @@
 """The chain of an audit: whatever is changed, removed or inserted afterwards is found, with its place."""
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import pytest
 
-from holdfast.audit.audit import Verification
+from holdfast.audit.audit import Verification, sql
 from holdfast.audit.chain import Fault
 from holdfast.audit.entries import AuditEntry
 from holdfast.audit.export_file import verify_lines
@@ -241,3 +242,31 @@ async def test_entries_that_are_recorded_while_a_chain_is_verified_do_no_harm(re
         group.create_task(record(recorded, 100))
 
     assert [found.fault for found in verifying.result()] == [None] * 10
+
+
+MANY = """
+insert into audit_open (tenant_id, id, entry, person, salt)
+select id, gen_random_uuid(), '{"action":"tool.call","target":"x","outcome":"done"}', '{"user":"ann"}', 'salt'
+from tenant, generate_series(1, 3000) where name = 'default'
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "args"),
+    [("links", "2900, 10"), ("entries_since", "2900, 10, null, null, null, null, null")],
+)
+async def test_the_end_of_a_long_chain_is_read_without_its_beginning(
+    engine: Engine, statement: str, args: str
+) -> None:
+    await tamper(engine, MANY)
+    await seal_all(engine.database)
+    tenant = await engine.database.tenant()
+
+    async with engine.postgres.owner() as owner:
+        await owner.script(f"analyze audit; analyze audit_person; prepare read as {sql(statement)}")
+        await owner.script("set plan_cache_mode = force_generic_plan")
+        rows = await owner.all(f"explain (analyze, costs off, timing off) execute read('{tenant}', {args})")
+
+    counts = [int(float(found)) for row in rows for found in re.findall(r"actual rows=([\d.]+)", row[0])]
+    assert counts
+    assert max(counts) <= 100, "\n".join(row[0] for row in rows)
