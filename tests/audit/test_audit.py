@@ -286,6 +286,51 @@ async def test_nothing_is_done_while_the_audit_cannot_be_written(flaky: Away, mo
     assert len(await audit.list()) == 1
 
 
+async def test_nothing_is_done_while_the_database_refuses_entries_and_answers_everything_else(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.audit.writer.PROBE", 0.0)
+    async with engine.postgres.owner() as owner:
+        await owner.script("revoke insert on audit_open from holdfast_app")
+        with pytest.raises(Unavailable, match="It may have taken effect"):
+            await engine.audit.record(entry("lost"))
+
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="nothing is done without it"):
+                await engine.audit.check()
+
+        await owner.script("grant insert on audit_open to holdfast_app")
+    await engine.audit.check()
+    await engine.audit.record(entry("next"))
+
+    assert [found.target for found in await engine.audit.list()] == ["next"]
+
+
+async def test_callers_are_refused_at_once_while_one_of_them_tries_a_database_that_hangs(
+    flaky: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = Audit(flaky, AuditWriter(flaky, lambda: None))
+    flaky.away = True
+    with pytest.raises(Unavailable):
+        await audit.record(entry())
+    tries = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        tries.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("holdfast.audit.writer.PROBE", 0.0)
+    monkeypatch.setattr(flaky, "run", hang)
+    first = asyncio.create_task(audit.check())
+    async with asyncio.timeout(5):
+        await tries.wait()
+        with pytest.raises(Unavailable, match="nothing is done without it"):
+            await audit.check()
+
+    first.cancel()
+    await asyncio.wait([first])
+
+
 async def test_a_check_of_an_audit_that_works_asks_the_database_nothing(flaky: Away) -> None:
     audit = Audit(flaky, AuditWriter(flaky, lambda: None))
 
