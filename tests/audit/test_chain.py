@@ -270,3 +270,20 @@ async def test_the_end_of_a_long_chain_is_read_without_its_beginning(
     counts = [int(float(found)) for row in rows for found in re.findall(r"actual rows=([\d.]+)", row[0])]
     assert counts
     assert max(counts) <= 100, "\n".join(row[0] for row in rows)
+
+
+async def test_an_erasure_is_in_the_chain_as_soon_as_it_takes_effect(recorded: Engine) -> None:
+    await recorded.audit.erase(user="ann", by="root")
+
+    async with recorded.postgres.owner() as owner:
+        assert await owner.value("select count(*) from audit where action = 'audit.erase'") == 1
+
+
+async def test_an_erasure_while_a_chain_is_exported_is_no_fault(recorded: Engine) -> None:
+    exporting = recorded.audit.export()
+    lines = [f"{await anext(exporting)}\n".encode()]  # the header: the end of the chain is known
+
+    await recorded.audit.erase(user="ann", by="root")
+    lines += [f"{line}\n".encode() async for line in exporting]
+
+    assert (verify_lines(lines).fault, len(lines)) == (None, COUNT + 3)

@@ -192,6 +192,8 @@ class Audit:
                 if link.seq > end.seq:  # sealed since, or added by somebody: then the end of the chain tells
                     end, _, waits = await self._ends()
                 if (fault := verifier.add(link)) is not None:
+                    if fault.kind == "missing" and await self._is_dropped(fault.seq):  # the next part begins after it
+                        fault = None
                     return Verification(verifier.progress, end.seq, complete=False, fault=fault)
             left -= len(links)
             if not links:
@@ -217,14 +219,20 @@ class Audit:
         header = {"format": FORMAT, "version": VERSION, "tenant_id": await self._database.tenant(), "start": start}
         yield msgspec.json.encode(header).decode()
         seq = start.seq
-        while seq < end.seq:
+        while True:  # up to an end that is reached: it has the reason of all erasures that the lines show
             links = await self._links(seq, READ_TOGETHER)
+            if links and links[0].seq > seq + 1 and await self._is_dropped(seq + 1):
+                raise Unavailable(
+                    "the audit was not exported", why="retention dropped entries meanwhile", next="Export it again."
+                )
             for link in links:
-                if link.seq <= end.seq:
-                    yield line_of(link)
-            if not links:
+                yield line_of(link)
+            if links:
+                seq = links[-1].seq
+                continue
+            previous, (end, _, _) = end, await self._ends()
+            if end == previous:
                 break
-            seq = links[-1].seq
         yield msgspec.json.encode({"end": {"seq": end.seq, "hash": end.hash.hex()}}).decode()
 
     async def erase(self, *, user: str, by: str | None = None) -> int:
@@ -247,6 +255,8 @@ class Audit:
                 details={"salt": salt.hex()},
             )
             await self.record(entry, tx=tx)
+            # Sealed in the same transaction: whoever finds erased data in the chain finds the reason in it, too.
+            await seal_all(await self._database.within(tx))
         return count
 
     async def _ends(self) -> tuple[ChainEnd, ChainEnd, float]:
@@ -257,6 +267,11 @@ class Audit:
             return nothing, nothing, 0.0
         checkpoint = ChainEnd(row["checkpoint_seq"], bytes(row["checkpoint_hash"]))
         return ChainEnd(row["seq"], bytes(row["hash"])), checkpoint, row["waits"] or 0.0
+
+    async def _is_dropped(self, seq: int) -> bool:
+        """Whether retention has dropped an entry."""
+        _, checkpoint, _ = await self._ends()
+        return seq <= checkpoint.seq
 
     async def _links(self, after: int, limit: int) -> Sequence[AuditLink]:
         return [
