@@ -84,6 +84,26 @@ async def test_whoever_follows_the_audit_misses_no_entry(engine: Engine) -> None
     assert await engine.audit.follow(after, user="nobody") == ([], 26)
 
 
+async def test_an_entry_that_is_sealed_while_the_audit_is_followed_is_returned_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, after = await engine.audit.follow()
+    ends = engine.audit._ends  # pyright: ignore[reportPrivateUsage]
+
+    async def sealed_after(*_: object) -> object:
+        found = await ends()
+        await engine.audit.record(entry("late"))
+        await seal_all(engine.database)
+        return found
+
+    with monkeypatch.context() as busy:
+        busy.setattr(engine.audit, "_ends", sealed_after)
+        first, after = await engine.audit.follow(after)
+    second, _ = await engine.audit.follow(after)
+
+    assert ([found.target for found in first], [*second]) == (["late"], [])
+
+
 async def test_an_entry_of_a_transaction_is_there_when_the_transaction_is(engine: Engine) -> None:
     async with engine.transaction() as tx:
         await engine.audit.record(entry("committed"), tx=tx)

@@ -73,9 +73,10 @@ class Verification(msgspec.Struct, frozen=True):
     """The result of a verification. Without a `fault`, everything that was verified is as it was recorded.
 
     `complete`: the end of the chain is reached; otherwise, pass `progress` on to continue. `end` is the last entry of
-    the chain.
+    the chain, and `tenant_id` says whose it is.
     """
 
+    tenant_id: UUID
     progress: ChainProgress
     end: int
     complete: bool
@@ -170,7 +171,8 @@ class Audit:
         args = (after, limit, _stored(action), outcome, since, _stored(target), who)
         rows = await self._database.all(sql("entries_since"), *args)
         entries = [_entry(row) for row in rows]
-        return entries, entries[-1].seq if len(entries) == limit else max(after, end.seq)
+        last = entries[-1].seq if entries else 0  # sealed after the end was read, perhaps
+        return entries, last if len(entries) == limit else max(after, end.seq, last)
 
     async def verify_some(
         self, progress: ChainProgress | None = None, *, heads: Mapping[int, bytes] | None = None, limit: int = 50_000
@@ -194,12 +196,12 @@ class Audit:
                 if (fault := verifier.add(link)) is not None:
                     if fault.kind == "missing" and await self._is_dropped(fault.seq):  # the next part begins after it
                         fault = None
-                    return Verification(verifier.progress, end.seq, complete=False, fault=fault)
+                    return Verification(tenant, verifier.progress, end.seq, complete=False, fault=fault)
             left -= len(links)
             if not links:
                 fault = verifier.finish(end, waits=waits)
-                return Verification(verifier.progress, end.seq, complete=True, fault=fault)
-        return Verification(verifier.progress, end.seq, complete=False, fault=None)
+                return Verification(tenant, verifier.progress, end.seq, complete=True, fault=fault)
+        return Verification(tenant, verifier.progress, end.seq, complete=False, fault=None)
 
     async def verify(
         self, *, heads: Mapping[int, bytes] | None = None, told: Callable[[Verification], None] = lambda _: None
