@@ -77,6 +77,11 @@ CHANGES = {
     "its link": "update audit set previous = sha256('x') where seq = 7",
     "its hash": "update audit set hash = sha256('x') where seq = 7",
     "who it was": "update audit_person set person = replace(person::text, 'ann', 'bob')::json where seq = 7",
+    "when its personal data was sealed": "update audit_person set sealed_at = sealed_at - interval '1 us' where seq = 7",
+    "personal data beside its own": """
+        insert into audit_person (tenant_id, seq, sealed_at, salt, person)
+        select tenant_id, seq, sealed_at + interval '1 us', salt, person from audit_person where seq = 7
+    """,
     "the salt": "update audit_person set salt = decode(repeat('00', 16), 'hex') where seq = 7",
 }
 
@@ -149,6 +154,17 @@ async def test_an_entry_inserted_beside_another_is_found(recorded: Engine) -> No
     assert (fault.kind, fault.seq) == ("inserted", 7)
 
 
+async def test_an_entry_inserted_beside_the_last_one_that_is_read_at_once_is_found(
+    recorded: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.audit.audit.READ_TOGETHER", 7)
+    await tamper(recorded, INSERT.format(seq=7, of=7, previous="previous"))
+
+    fault = await fault_of(recorded)
+
+    assert (fault.kind, fault.seq) == ("inserted", 7)
+
+
 async def test_an_entry_inserted_after_the_last_is_found(recorded: Engine) -> None:
     await tamper(recorded, INSERT.format(seq=COUNT + 1, of=COUNT, previous="hash"))
 
@@ -157,13 +173,40 @@ async def test_an_entry_inserted_after_the_last_is_found(recorded: Engine) -> No
     assert fault.seq == COUNT + 1
 
 
-async def test_personal_data_that_was_removed_and_not_erased_is_found(recorded: Engine) -> None:
-    await tamper(recorded, "delete from audit_person where seq = 7")
+@pytest.mark.parametrize("place", [1, 7, COUNT])
+async def test_personal_data_that_was_removed_and_not_erased_is_found_with_its_place(
+    recorded: Engine, place: int
+) -> None:
+    await recorded.audit.record(AuditEntry(action="tool.call", user="bob"))
+    await recorded.audit.erase(user="bob")
+    await tamper(recorded, f"delete from audit_person where seq = {place}")
 
     fault = await fault_of(recorded)
 
-    assert fault.kind == "missing"
-    assert fault.what.startswith("the personal data of 1 entries is missing, and only that of 0")
+    assert (fault.kind, fault.seq) == ("missing", place)
+    assert fault.what == f"from the entry {place} on, personal data of 1 entries was removed, not erased"
+
+
+@pytest.mark.parametrize("place", [-5, COUNT + 5])
+async def test_personal_data_without_an_entry_is_found(recorded: Engine, place: int) -> None:
+    await tamper(recorded, f"update audit_person set seq = {place} where seq = 7; delete from audit_person where seq = 7")
+    await tamper(
+        recorded,
+        "insert into audit_open (tenant_id, id, entry) select id, gen_random_uuid(), "
+        """'{"action":"audit.erase","target":"","outcome":"done","count":1}' from tenant""",
+    )
+
+    fault = await fault_of(recorded)
+
+    assert (fault.kind, fault.seq) == ("inserted", place)
+
+
+async def test_a_changed_end_of_the_chain_is_found(recorded: Engine) -> None:
+    await tamper(recorded, "update audit_chain set sealed_at = sealed_at + interval '1 year'")
+
+    fault = await fault_of(recorded)
+
+    assert (fault.kind, fault.seq) == ("changed", COUNT)
 
 
 async def test_a_chain_that_was_written_anew_is_found_by_a_published_head(recorded: Engine) -> None:

@@ -199,7 +199,7 @@ class Audit:
                     return Verification(tenant, verifier.progress, end.seq, complete=False, fault=fault)
             left -= len(links)
             if not links:
-                fault = verifier.finish(end, waits=waits)
+                fault = verifier.finish(end, waits=waits) or await self._uncovered(end)
                 return Verification(tenant, verifier.progress, end.seq, complete=True, fault=fault)
         return Verification(tenant, verifier.progress, end.seq, complete=False, fault=None)
 
@@ -269,6 +269,18 @@ class Audit:
             return nothing, nothing, 0.0
         checkpoint = ChainEnd(row["checkpoint_seq"], bytes(row["checkpoint_hash"]))
         return ChainEnd(row["seq"], bytes(row["hash"])), checkpoint, row["waits"] or 0.0
+
+    async def _uncovered(self, end: ChainEnd) -> Fault | None:
+        """Return what is wrong with what no hash covers."""
+        row = await self._database.one(sql("uncovered"))
+        if row is None:
+            return None
+        stray: int | None = row["before"] if row["after"] is None else row["after"]
+        if stray is not None:
+            return Fault("inserted", stray, f"there is personal data of the entry {stray}, which the chain does not have")
+        if not row["has_its_time"]:
+            return Fault("changed", end.seq, "the time of the end of the chain is not that of its last entry")
+        return None
 
     async def _is_dropped(self, seq: int) -> bool:
         """Whether retention has dropped an entry."""

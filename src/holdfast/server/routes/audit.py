@@ -47,6 +47,7 @@ class ProgressGiven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verified: Number = 0
     erased: Number = 0
     erasures: Number = 0
+    unexplained: Number = 0
     attested: bool = False
 
 
