@@ -189,7 +189,9 @@ async def test_personal_data_that_was_removed_and_not_erased_is_found_with_its_p
 
 @pytest.mark.parametrize("place", [-5, COUNT + 5])
 async def test_personal_data_without_an_entry_is_found(recorded: Engine, place: int) -> None:
-    await tamper(recorded, f"update audit_person set seq = {place} where seq = 7; delete from audit_person where seq = 7")
+    await tamper(
+        recorded, f"update audit_person set seq = {place} where seq = 7; delete from audit_person where seq = 7"
+    )
     await tamper(
         recorded,
         "insert into audit_open (tenant_id, id, entry) select id, gen_random_uuid(), "
@@ -298,9 +300,7 @@ from tenant, generate_series(1, 3000) where name = 'default'
     ("statement", "args"),
     [("links", "2900, 10"), ("entries_since", "2900, 10, null, null, null, null, null")],
 )
-async def test_the_end_of_a_long_chain_is_read_without_its_beginning(
-    engine: Engine, statement: str, args: str
-) -> None:
+async def test_the_end_of_a_long_chain_is_read_without_its_beginning(engine: Engine, statement: str, args: str) -> None:
     await tamper(engine, MANY)
     await seal_all(engine.database)
     tenant = await engine.database.tenant()

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from holdfast.core.background import PeriodicJob
 from holdfast.core.ids import TenantId
-from holdfast.postgres.database import Database, Postgres, Statements
+from holdfast.postgres.database import Postgres, Statements
 from holdfast.postgres.each_tenant import in_turns
 from holdfast.postgres.sql import statements
 
