@@ -277,9 +277,7 @@ class Audit:
             return None
         stray: int | None = row["before"] if row["after"] is None else row["after"]
         if stray is not None:
-            return Fault(
-                "inserted", stray, f"there is personal data of the entry {stray}, which the chain does not have"
-            )
+            return Fault("inserted", stray, f"there is personal data of the entry {stray}, which is not in the chain")
         if not row["has_its_time"]:
             return Fault("changed", end.seq, "the time of the end of the chain is not that of its last entry")
         return None
