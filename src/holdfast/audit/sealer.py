@@ -12,7 +12,7 @@ from holdfast.postgres.sql import statements
 NAME = "sealing of the audit"
 PAUSE = 5.0  # seconds between two runs without new entries of this process: another one may have died
 GATHER = 0.25  # seconds between a new entry and a run, which then also seals later ones
-TOGETHER = 500  # entries per transaction
+TOGETHER = 2000  # entries per transaction: while an old transaction is open, each looks past all that were sealed since
 
 sql = statements(__name__)
 
