@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from holdfast.audit.audit import Audit
@@ -13,6 +14,7 @@ from holdfast.core.errors import DatabaseAway, Forbidden, HoldfastError, Invalid
 from holdfast.core.request_context import RequestContext, set_request
 from holdfast.engine import Engine
 from holdfast.postgres.database import Database
+from tests.logins import tenant_login
 
 pytestmark = pytest.mark.req("MCP-07", "SAFE-07")
 
@@ -378,3 +380,39 @@ async def test_a_caller_who_is_gone_has_an_entry_nevertheless(engine: Engine) ->
     await engine.audit.record(entry("next"))
 
     assert [found.target for found in await engine.audit.list()] == ["next", "gone"]
+
+
+@pytest.mark.req("SAFE-02")
+async def test_the_login_of_a_tenant_reads_its_own_audit_and_writes_none(engine: Engine) -> None:
+    await engine.audit.record(entry("theirs"))
+    await seal_all(engine.database)
+    default = await engine.database.tenant()
+
+    async with tenant_login(engine, "acme") as login:
+        await login.engine.audit.record(entry("ours"))
+        await seal_all(login.engine.database)
+        own = await login.engine.database.tenant()
+        connection = login.at_hand()
+
+        def rows(statement: str) -> list[tuple[object, ...]]:
+            connection.rollback()
+            connection.execute(f"set holdfast.tenant = '{default}'")
+            return connection.execute(statement).fetchall()  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+        assert rows("select target from audit") == [("ours",)]
+        for table in ("audit_person", "audit_chain"):
+            assert rows(f"select distinct tenant_id from {table}") == [(own,)]
+        for statement in (
+            f"insert into audit_open (tenant_id, id, entry) values ('{own}', gen_random_uuid(), '{{}}') returning 1",
+            "update audit set seq = 9 returning 1",
+            "delete from audit_person returning 1",
+            "update audit_chain set seq = 0 returning 1",
+            f"select holdfast.seal_audit('{own}', 1)",
+            f"select holdfast.erase_audit('{own}', 'ann')",
+            f"select holdfast.probe_audit('{own}')",
+            "select holdfast.tend_audit(1, '1 day')",
+            "select holdfast.checkpoint_audit(now()::timestamp)",
+            "select 1 from audit_other",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                rows(statement)

@@ -46,7 +46,8 @@ def test_all_that_changes_something_for_others_is_audited() -> None:
     assert changes - audited == {"publish_record", "verify_audit"}
     assert audited - changes == {
         "begin_connection", "decide_approval", "decide_execution", "export_audit", "export_conversation",
-        "export_memories", "export_skill", "import_memories", "remove_connection",
+        "export_memories", "export_skill", "forget_memory", "import_memories", "remove_connection",
+        "remove_conversation",
     }  # fmt: skip
 
 
@@ -166,11 +167,18 @@ async def test_a_decision_has_an_entry_over_http_and_over_a_socket(desk: Site, m
     assert [(found.outcome, found.via, found.agent) for found in refunds] == [("done", "agent", "support")]
 
 
-async def test_what_users_do_with_their_own_data_has_no_entry(site: Site, key: str) -> None:
-    await site.ask("POST", "/api/conversations", key=key, json={})
+async def test_what_users_do_with_their_own_data_has_no_entry_until_they_delete_it(site: Site, key: str) -> None:
+    made = await site.ask("POST", "/api/conversations", key=key, json={})
     await site.ask("GET", "/api/keys", key=key)
+    before = await newest(site.engine)
 
-    assert await newest(site.engine) == []
+    await site.ask("DELETE", f"/api/conversations/{made.json()['id']}", key=key)
+    await site.ask("DELETE", f"/api/memories/{UUID(int=7)}", key=key)
+
+    missing, removed = await newest(site.engine, 2)
+    assert before == []
+    assert (removed["action"], removed["target"]) == ("remove_conversation", made.json()["id"])
+    assert (missing["action"], missing["outcome"]) == ("forget_memory", "refused")
 
 
 async def test_a_request_without_a_valid_key_is_counted_and_logged_now_and_then(
