@@ -110,6 +110,7 @@ class Engine:
         self.quotas = shared.quotas.of(self.database)
         self.shared_quotas = shared.quotas
         self.audit = shared.audit.of(self.database)
+        self.audit_gauges = shared.audit.gauges
 
         bus = shared.bus.of(self.database)
         self.log = bus.log

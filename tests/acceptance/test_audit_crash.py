@@ -39,6 +39,7 @@ where datname = current_database() and application_name = 'holdfast' and backend
 """
 
 StartNode = Callable[[int], tuple[Process, int]]
+StartWorker = Callable[[], Process]
 
 
 @pytest.fixture
@@ -53,6 +54,24 @@ def start_node(processes: Processes, database_url: str, tmp_path: Path) -> Start
             "PYTHONPATH": str(PROGRAMS),
         }
         return started(processes, environment)
+
+    return start
+
+
+@pytest.fixture
+def start_worker(processes: Processes, database_url: str, tmp_path: Path) -> StartWorker:
+    """Starts `holdfast worker gate:app` on the test's database, and waits until it works: it seals, too."""
+
+    def start() -> Process:
+        environment = {
+            "HOLDFAST_DATABASE_URL": database_url,
+            "HOLDFAST_DATA": str(tmp_path / "worker"),
+            "HOLDFAST_MEMORY__EMBEDDING__FETCH": "false",
+            "PYTHONPATH": str(PROGRAMS),
+        }
+        process = processes.holdfast("worker", "gate:app", environment=environment)
+        process.wait_for("Ctrl-C stops it.")
+        return process
 
     return start
 
@@ -167,20 +186,28 @@ async def compare(engine: Engine, calling: Calls) -> None:
     assert found.progress.verified >= len(calling.answered)
 
 
-async def survives(start_node: StartNode, database_url: str, folder: Path, *, calls: int, kills: int) -> None:
-    """Kill nodes and processes of PostgreSQL in turn while so many calls run, and compare what was answered."""
+async def survives(
+    start_node: StartNode, start_worker: StartWorker, database_url: str, folder: Path, *, calls: int, kills: int
+) -> None:
+    """Kill nodes, processes of PostgreSQL and workers in turn while so many calls run. Compare what was answered."""
     nodes = Nodes(start_node)
     await nodes.begin()
+    worker = await asyncio.to_thread(start_worker)
     calling = Calls(nodes, calls)
 
     async def kill() -> None:
+        nonlocal worker
         for number in range(kills):
             while not calling.has((number + 1) / (kills + 2)):  # noqa: ASYNC110 - answers alone tell
                 await asyncio.sleep(0.01)
-            if number % 2:
-                await kill_backend(database_url)
-            else:
-                await nodes.kill_one()
+            match number % 3:
+                case 0:
+                    await nodes.kill_one()
+                case 1:
+                    await kill_backend(database_url)
+                case _:
+                    await asyncio.to_thread(worker.kill)
+                    worker = await asyncio.to_thread(start_worker)
 
     async with asyncio.timeout(60 + calls / 20), asyncio.TaskGroup() as group:
         group.create_task(calling.run())
@@ -192,9 +219,9 @@ async def survives(start_node: StartNode, database_url: str, folder: Path, *, ca
 
 
 async def test_every_answered_call_has_its_entry_whatever_is_killed(
-    start_node: StartNode, database_url: str, tmp_path: Path
+    start_node: StartNode, start_worker: StartWorker, database_url: str, tmp_path: Path
 ) -> None:
-    await survives(start_node, database_url, tmp_path, calls=2000, kills=4)
+    await survives(start_node, start_worker, database_url, tmp_path, calls=2000, kills=6)
 
 
 async def test_every_answered_call_has_its_entry_though_postgresql_itself_is_killed(
@@ -230,6 +257,6 @@ async def test_every_answered_call_has_its_entry_though_postgresql_itself_is_kil
 
 @pytest.mark.soak(minutes=15)
 async def test_every_one_of_a_hundred_thousand_answered_calls_has_its_entry(
-    start_node: StartNode, database_url: str, tmp_path: Path
+    start_node: StartNode, start_worker: StartWorker, database_url: str, tmp_path: Path
 ) -> None:
-    await survives(start_node, database_url, tmp_path, calls=100_000, kills=60)
+    await survives(start_node, start_worker, database_url, tmp_path, calls=100_000, kills=60)

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from holdfast.audit.audit import Audit
@@ -13,6 +14,7 @@ from holdfast.core.errors import DatabaseAway, Forbidden, HoldfastError, Invalid
 from holdfast.core.request_context import RequestContext, set_request
 from holdfast.engine import Engine
 from holdfast.postgres.database import Database
+from tests.logins import tenant_login
 
 pytestmark = pytest.mark.req("MCP-07", "SAFE-07")
 
@@ -82,6 +84,26 @@ async def test_whoever_follows_the_audit_misses_no_entry(engine: Engine) -> None
 
     assert sorted(seen, key=int) == [str(number) for number in range(25)]
     assert await engine.audit.follow(after, user="nobody") == ([], 26)
+
+
+async def test_an_entry_that_is_sealed_while_the_audit_is_followed_is_returned_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, after = await engine.audit.follow()
+    ends = engine.audit._ends  # pyright: ignore[reportPrivateUsage]
+
+    async def sealed_after(*_: object) -> object:
+        found = await ends()
+        await engine.audit.record(entry("late"))
+        await seal_all(engine.database)
+        return found
+
+    with monkeypatch.context() as busy:
+        busy.setattr(engine.audit, "_ends", sealed_after)
+        first, after = await engine.audit.follow(after)
+    second, _ = await engine.audit.follow(after)
+
+    assert ([found.target for found in first], [*second]) == (["late"], [])
 
 
 async def test_an_entry_of_a_transaction_is_there_when_the_transaction_is(engine: Engine) -> None:
@@ -286,6 +308,51 @@ async def test_nothing_is_done_while_the_audit_cannot_be_written(flaky: Away, mo
     assert len(await audit.list()) == 1
 
 
+async def test_nothing_is_done_while_the_database_refuses_entries_and_answers_everything_else(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.audit.writer.PROBE", 0.0)
+    async with engine.postgres.owner() as owner:
+        await owner.script("revoke insert on audit_open from holdfast_app")
+        with pytest.raises(Unavailable, match="It may have taken effect"):
+            await engine.audit.record(entry("lost"))
+
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="nothing is done without it"):
+                await engine.audit.check()
+
+        await owner.script("grant insert on audit_open to holdfast_app")
+    await engine.audit.check()
+    await engine.audit.record(entry("next"))
+
+    assert [found.target for found in await engine.audit.list()] == ["next"]
+
+
+async def test_callers_are_refused_at_once_while_one_of_them_tries_a_database_that_hangs(
+    flaky: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = Audit(flaky, AuditWriter(flaky, lambda: None))
+    flaky.away = True
+    with pytest.raises(Unavailable):
+        await audit.record(entry())
+    tries = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        tries.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("holdfast.audit.writer.PROBE", 0.0)
+    monkeypatch.setattr(flaky, "run", hang)
+    first = asyncio.create_task(audit.check())
+    async with asyncio.timeout(5):
+        await tries.wait()
+        with pytest.raises(Unavailable, match="nothing is done without it"):
+            await audit.check()
+
+    first.cancel()
+    await asyncio.wait([first])
+
+
 async def test_a_check_of_an_audit_that_works_asks_the_database_nothing(flaky: Away) -> None:
     audit = Audit(flaky, AuditWriter(flaky, lambda: None))
 
@@ -313,3 +380,39 @@ async def test_a_caller_who_is_gone_has_an_entry_nevertheless(engine: Engine) ->
     await engine.audit.record(entry("next"))
 
     assert [found.target for found in await engine.audit.list()] == ["next", "gone"]
+
+
+@pytest.mark.req("SAFE-02")
+async def test_the_login_of_a_tenant_reads_its_own_audit_and_writes_none(engine: Engine) -> None:
+    await engine.audit.record(entry("theirs"))
+    await seal_all(engine.database)
+    default = await engine.database.tenant()
+
+    async with tenant_login(engine, "acme") as login:
+        await login.engine.audit.record(entry("ours"))
+        await seal_all(login.engine.database)
+        own = await login.engine.database.tenant()
+        connection = login.at_hand()
+
+        def rows(statement: str) -> list[tuple[object, ...]]:
+            connection.rollback()
+            connection.execute(f"set holdfast.tenant = '{default}'")
+            return connection.execute(statement).fetchall()  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+        assert rows("select target from audit") == [("ours",)]
+        for table in ("audit_person", "audit_chain"):
+            assert rows(f"select distinct tenant_id from {table}") == [(own,)]
+        for statement in (
+            f"insert into audit_open (tenant_id, id, entry) values ('{own}', gen_random_uuid(), '{{}}') returning 1",
+            "update audit set seq = 9 returning 1",
+            "delete from audit_person returning 1",
+            "update audit_chain set seq = 0 returning 1",
+            f"select holdfast.seal_audit('{own}', 1)",
+            f"select holdfast.erase_audit('{own}', 'ann')",
+            f"select holdfast.probe_audit('{own}')",
+            "select holdfast.tend_audit(1, '1 day')",
+            "select holdfast.checkpoint_audit(now()::timestamp)",
+            "select 1 from audit_other",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                rows(statement)

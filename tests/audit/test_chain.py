@@ -1,11 +1,12 @@
 """The chain of an audit: whatever is changed, removed or inserted afterwards is found, with its place."""
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import pytest
 
-from holdfast.audit.audit import Verification
+from holdfast.audit.audit import Verification, sql
 from holdfast.audit.chain import Fault
 from holdfast.audit.entries import AuditEntry
 from holdfast.audit.export_file import verify_lines
@@ -76,6 +77,11 @@ CHANGES = {
     "its link": "update audit set previous = sha256('x') where seq = 7",
     "its hash": "update audit set hash = sha256('x') where seq = 7",
     "who it was": "update audit_person set person = replace(person::text, 'ann', 'bob')::json where seq = 7",
+    "when its person was sealed": "update audit_person set sealed_at = sealed_at - interval '1 us' where seq = 7",
+    "personal data beside its own": """
+        insert into audit_person (tenant_id, seq, sealed_at, salt, person)
+        select tenant_id, seq, sealed_at + interval '1 us', salt, person from audit_person where seq = 7
+    """,
     "the salt": "update audit_person set salt = decode(repeat('00', 16), 'hex') where seq = 7",
 }
 
@@ -148,6 +154,17 @@ async def test_an_entry_inserted_beside_another_is_found(recorded: Engine) -> No
     assert (fault.kind, fault.seq) == ("inserted", 7)
 
 
+async def test_an_entry_inserted_beside_the_last_one_that_is_read_at_once_is_found(
+    recorded: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.audit.audit.READ_TOGETHER", 7)
+    await tamper(recorded, INSERT.format(seq=7, of=7, previous="previous"))
+
+    fault = await fault_of(recorded)
+
+    assert (fault.kind, fault.seq) == ("inserted", 7)
+
+
 async def test_an_entry_inserted_after_the_last_is_found(recorded: Engine) -> None:
     await tamper(recorded, INSERT.format(seq=COUNT + 1, of=COUNT, previous="hash"))
 
@@ -156,13 +173,40 @@ async def test_an_entry_inserted_after_the_last_is_found(recorded: Engine) -> No
     assert fault.seq == COUNT + 1
 
 
-async def test_personal_data_that_was_removed_and_not_erased_is_found(recorded: Engine) -> None:
-    await tamper(recorded, "delete from audit_person where seq = 7")
+@pytest.mark.parametrize("place", [1, 7, COUNT])
+async def test_personal_data_that_was_removed_and_not_erased_is_found_with_its_place(
+    recorded: Engine, place: int
+) -> None:
+    await recorded.audit.record(AuditEntry(action="tool.call", user="bob"))
+    await recorded.audit.erase(user="bob")
+    await tamper(recorded, f"delete from audit_person where seq = {place}")
 
     fault = await fault_of(recorded)
 
-    assert fault.kind == "missing"
-    assert fault.what.startswith("the personal data of 1 entries is missing, and only that of 0")
+    assert (fault.kind, fault.seq) == ("missing", place)
+    assert fault.what == f"from the entry {place} on, personal data of 1 entries was removed, not erased"
+
+
+@pytest.mark.parametrize("place", [-5, COUNT + 5])
+async def test_personal_data_without_an_entry_is_found(recorded: Engine, place: int) -> None:
+    await tamper(recorded, f"update audit_person set seq = {place} where seq = 7")
+    await tamper(
+        recorded,
+        "insert into audit_open (tenant_id, id, entry) select id, gen_random_uuid(), "
+        """'{"action":"audit.erase","target":"","outcome":"done","count":1}' from tenant""",
+    )
+
+    fault = await fault_of(recorded)
+
+    assert (fault.kind, fault.seq) == ("inserted", place)
+
+
+async def test_a_changed_end_of_the_chain_is_found(recorded: Engine) -> None:
+    await tamper(recorded, "update audit_chain set sealed_at = sealed_at + interval '1 year'")
+
+    fault = await fault_of(recorded)
+
+    assert (fault.kind, fault.seq) == ("changed", COUNT)
 
 
 async def test_a_chain_that_was_written_anew_is_found_by_a_published_head(recorded: Engine) -> None:
@@ -241,3 +285,46 @@ async def test_entries_that_are_recorded_while_a_chain_is_verified_do_no_harm(re
         group.create_task(record(recorded, 100))
 
     assert [found.fault for found in verifying.result()] == [None] * 10
+
+
+MANY = """
+insert into audit_open (tenant_id, id, entry, person, salt)
+select id, gen_random_uuid(), '{"action":"tool.call","target":"x","outcome":"done"}', '{"user":"ann"}', 'salt'
+from tenant, generate_series(1, 3000) where name = 'default'
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "args"),
+    [("links", "2900, 10"), ("entries_since", "2900, 10, null, null, null, null, null")],
+)
+async def test_the_end_of_a_long_chain_is_read_without_its_beginning(engine: Engine, statement: str, args: str) -> None:
+    await tamper(engine, MANY)
+    await seal_all(engine.database)
+    tenant = await engine.database.tenant()
+
+    async with engine.postgres.owner() as owner:
+        await owner.script(f"analyze audit; analyze audit_person; prepare read as {sql(statement)}")
+        await owner.script("set plan_cache_mode = force_generic_plan")
+        rows = await owner.all(f"explain (analyze, costs off, timing off) execute read('{tenant}', {args})")
+
+    counts = [int(float(found)) for row in rows for found in re.findall(r"actual rows=([\d.]+)", row[0])]
+    assert counts
+    assert max(counts) <= 100, "\n".join(row[0] for row in rows)
+
+
+async def test_an_erasure_is_in_the_chain_as_soon_as_it_takes_effect(recorded: Engine) -> None:
+    await recorded.audit.erase(user="ann", by="root")
+
+    async with recorded.postgres.owner() as owner:
+        assert await owner.value("select count(*) from audit where action = 'audit.erase'") == 1
+
+
+async def test_an_erasure_while_a_chain_is_exported_is_no_fault(recorded: Engine) -> None:
+    exporting = recorded.audit.export()
+    lines = [f"{await anext(exporting)}\n".encode()]  # the header: the end of the chain is known
+
+    await recorded.audit.erase(user="ann", by="root")
+    lines += [f"{line}\n".encode() async for line in exporting]
+
+    assert (verify_lines(lines).fault, len(lines)) == (None, COUNT + 3)

@@ -1,13 +1,16 @@
 """Retention of the audit: months are made ahead and dropped as a whole, and the chain verifies from a checkpoint."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from holdfast.audit.chain import AuditLink
 from holdfast.audit.entries import AuditEntry
 from holdfast.audit.retention import AuditMonths, tend_audit
 from holdfast.audit.sealer import seal_all
 from holdfast.core.audit_settings import AuditSettings
+from holdfast.core.errors import Unavailable
 from holdfast.engine import Engine
 from tests.clock import Clock
 
@@ -132,3 +135,35 @@ async def test_an_exported_file_says_where_its_chain_begins(started: Engine, clo
     header = await anext(started.audit.export())
 
     assert '"seq":10' in header
+
+
+async def test_a_month_that_is_dropped_while_the_chain_is_verified_is_no_fault(
+    started: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await clock.set(datetime(2031, 6, 15, tzinfo=UTC))
+    monkeypatch.setattr("holdfast.audit.audit.READ_TOGETHER", 4)
+    links, parts = started.audit._links, 0  # pyright: ignore[reportPrivateUsage]
+
+    async def dropped_before_the_second_part(after: int, limit: int) -> Sequence[AuditLink]:
+        nonlocal parts
+        parts += 1
+        if parts == 2:
+            await tended(started)
+        return await links(after, limit)
+
+    monkeypatch.setattr(started.audit, "_links", dropped_before_the_second_part)
+    found = await started.audit.verify()
+
+    assert (found.fault, found.complete, found.progress.verified) == (None, True, 6)
+
+
+async def test_a_month_that_is_dropped_while_the_audit_is_exported_ends_the_export(
+    started: Engine, clock: Clock
+) -> None:
+    await clock.set(datetime(2031, 6, 15, tzinfo=UTC))
+    exporting = started.audit.export()
+    await anext(exporting)
+    await tended(started)
+
+    with pytest.raises(Unavailable, match="retention dropped entries meanwhile"):
+        await anext(exporting)

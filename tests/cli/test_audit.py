@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 
-from holdfast.cli.audit import format_entry
+from holdfast.cli.api import Api
+from holdfast.cli.audit import format_entry, verify_chain
 from tests.cli.program import Done, Program
 
 pytestmark = pytest.mark.req("UI-02", "MCP-07", "SAFE-07")
@@ -65,17 +66,48 @@ def test_the_audit_verifies_here_and_as_a_file(served: Program, user: str, tmp_p
 
 def test_published_heads_are_compared(served: Program, user: str, tmp_path: Path) -> None:
     change(served, user)
-    heads = tmp_path / "heads.jsonl"
-    heads.write_text(
-        f'{{"tenant":"default","tenant_id":"{uuid4()}","seq":1,"hash":"{"0" * 64}","at":"2031-01-01T00:00:00Z"}}\n'
-    )
+    tenant = served("audit", "verify", "--json").json["tenant_id"]
+    heads, others = tmp_path / "heads.jsonl", tmp_path / "others.jsonl"
+    heads.write_text(head(tenant, 1, "0" * 64))
+    others.write_text(head(str(uuid4()), 1, "0" * 64))
 
     found = served("audit", "verify", "--heads", str(heads))
+    of_others = served("audit", "verify", "--heads", str(others))
     broken = served("audit", "verify", "--heads", str(tmp_path / "absent"))
 
     assert found.code == 1
     assert "the chain was written anew" in found.stderr
-    assert broken.code == 2
+    assert (of_others.code, broken.code) == (2, 2)
+    assert "no published head of this audit" in of_others.stderr
+
+
+async def test_published_heads_are_compared_from_the_first_entry_that_retention_has_left(tmp_path: Path) -> None:
+    tenant, begins, ends = str(uuid4()), 1_000_000, 1_120_000
+    file = tmp_path / "heads.jsonl"
+    published = [7, begins + 1, begins + 60_000, ends]
+    file.write_text("".join(head(tenant, seq, "0" * 64) for seq in published))
+    compared: list[int] = []
+
+    class Answers:
+        """A server whose chain begins after a checkpoint."""
+
+        async def call(self, name: str, *, limit: int, **body: Any) -> dict[str, Any]:
+            start = body.get("progress", {"seq": begins})["seq"]
+            seq = min(start + limit, ends)
+            compared.extend(given["seq"] for given in body.get("heads", ()) if start < given["seq"] <= seq)
+            progress = {"seq": seq, "checkpoint": f"{begins}:00"}
+            return {"tenant_id": tenant, "progress": progress, "end": ends, "complete": seq == ends, "fault": None}
+
+    found = await verify_chain(cast(Api, Answers()), file, lambda _: None)
+
+    assert found["complete"]
+    assert compared == published[1:]
+
+
+def head(tenant: str, seq: int, hash: str) -> str:
+    """A line of a file with published heads."""
+    line = {"tenant": "default", "tenant_id": tenant, "seq": seq, "hash": hash, "at": "2031-01-01T00:00:00Z"}
+    return f"{json.dumps(line)}\n"
 
 
 def test_a_person_is_erased(served: Program, user: str) -> None:

@@ -11,9 +11,11 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "audit/sql/entries_of_user.sql": Plan("audit_person_other_tenant_id_user_name_seq_idx", (*_NEWEST, None, "user 7")),
     "audit/sql/entries_since.sql": Plan("audit_other_pkey", (300, 50, None, None, NOON, None, None)),
     "audit/sql/links.sql": Plan("audit_other_pkey", (300, 50)),
+    "audit/sql/uncovered.sql": Plan("audit_person_other_pkey"),
 }
 OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "audit/sql/heads.sql": Cold("a row for each tenant, once in some minutes"),
+    "audit/sql/sealing_gauges.sql": Plan("audit_open_pkey", (None, 10), whole=("tenant",)),
     "audit/sql/tenants_with_open_entries.sql": Plan("audit_open_pkey", whole=("tenant",)),
 }
 WITHOUT_LOOKUP_OF_THE_OWNER = ("audit/sql/tend.sql",)

@@ -1,5 +1,6 @@
 """Requests that change access or settings, decide or export: each has an entry in the audit, also if it was refused."""
 
+import asyncio
 import json
 import logging
 from typing import Any
@@ -44,8 +45,9 @@ def test_all_that_changes_something_for_others_is_audited() -> None:
 
     assert changes - audited == {"publish_record", "verify_audit"}
     assert audited - changes == {
-        "decide_approval", "decide_execution", "export_audit", "export_conversation", "export_memories",
-        "export_skill", "import_memories",
+        "begin_connection", "decide_approval", "decide_execution", "export_audit", "export_conversation",
+        "export_memories", "export_skill", "forget_memory", "import_memories", "remove_connection",
+        "remove_conversation",
     }  # fmt: skip
 
 
@@ -80,6 +82,38 @@ async def test_no_entry_has_a_secret(site: Site, key: str) -> None:
     assert (first["action"], first["target"], first["details"]) == ("set_secret", "shop", {"hosts": ["shop.example"]})
     assert (second["outcome"], second["code"]) == ("refused", "invalid_input")
     assert SECRET not in await everything(site.engine)
+
+
+RULE = 'nights: deny tool "refund" between 22:00 and 06:00'
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "target", "details"),
+    [
+        (
+            "PUT", "/api/limits", {"rule": 'user "bob": 60 requests per minute'}, "",
+            {"rule": 'user "bob": 60 requests per minute', "as_operator": False},
+        ),
+        ("DELETE", "/api/limits?name=each+user:+requests", None, "", {"name": "each user: requests"}),
+        ("PUT", "/api/gateway/rules", {"text": RULE, "version": 0}, "", {"text": RULE, "version": 0}),
+        ("POST", "/api/gateway/rules", {"rules": RULE}, "", {"rules": RULE}),
+        (
+            "POST", "/api/sources/shop/proposals", {"decision": "approve", "tools": {"buy": "0" * 64}}, "shop",
+            {"decision": "approve", "tools": {"buy": "0" * 64}},
+        ),
+        (
+            "PUT", "/api/sources/shop", {"version": 1, "base_url": "https://shop.example", "accept_address": True},
+            "shop", {"base_url": "https://shop.example", "accept_address": True},
+        ),
+    ],
+)  # fmt: skip
+async def test_an_entry_says_what_was_changed_or_was_to_be(
+    site: Site, key: str, method: str, path: str, body: dict[str, Any] | None, target: str, details: dict[str, Any]
+) -> None:
+    await site.ask(method, path, key=key, **({} if body is None else {"json": body}))
+
+    (found,) = await newest(site.engine)
+    assert (found["target"], found["details"]) == (target, details)
 
 
 async def test_who_acts_as_another_user_is_named_beside_that_user(site: Site) -> None:
@@ -133,11 +167,18 @@ async def test_a_decision_has_an_entry_over_http_and_over_a_socket(desk: Site, m
     assert [(found.outcome, found.via, found.agent) for found in refunds] == [("done", "agent", "support")]
 
 
-async def test_what_users_do_with_their_own_data_has_no_entry(site: Site, key: str) -> None:
-    await site.ask("POST", "/api/conversations", key=key, json={})
+async def test_what_users_do_with_their_own_data_has_no_entry_until_they_delete_it(site: Site, key: str) -> None:
+    made = await site.ask("POST", "/api/conversations", key=key, json={})
     await site.ask("GET", "/api/keys", key=key)
+    before = await newest(site.engine)
 
-    assert await newest(site.engine) == []
+    await site.ask("DELETE", f"/api/conversations/{made.json()['id']}", key=key)
+    await site.ask("DELETE", f"/api/memories/{UUID(int=7)}", key=key)
+
+    missing, removed = await newest(site.engine, 2)
+    assert before == []
+    assert (removed["action"], removed["target"]) == ("remove_conversation", made.json()["id"])
+    assert (missing["action"], missing["outcome"]) == ("forget_memory", "refused")
 
 
 async def test_a_request_without_a_valid_key_is_counted_and_logged_now_and_then(
@@ -210,3 +251,22 @@ async def test_a_verification_of_nonsense_is_refused(site: Site, key: str, body:
     reply = await site.ask("POST", "/api/audit/verify", key=key, json=body)
 
     assert (reply.status, reply.code) == (400, "invalid_input")
+
+
+@pytest.mark.parametrize("settings", [{"request_timeout": 1}])
+async def test_an_export_can_take_longer_than_other_requests(
+    site: Site, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = site.engine.tenant(await site.engine.tenants.id_of("default"))
+    ends = own.audit._ends  # pyright: ignore[reportPrivateUsage]
+    later = asyncio.Event()
+    asyncio.get_running_loop().call_later(1.5, later.set)
+
+    async def ends_later() -> object:
+        await later.wait()
+        return await ends()
+
+    monkeypatch.setattr(own.audit, "_ends", ends_later)
+    exported = await site.ask("GET", "/api/audit/export", key=key)
+
+    assert json.loads(exported.body.splitlines()[-1])["end"]["seq"] == 1

@@ -286,6 +286,24 @@ async def test_whoever_disconnects_has_the_tokens_revoked_and_deleted(shop: Shop
     assert refused["isError"] is True
 
 
+@pytest.mark.req("SAFE-07")
+async def test_whoever_connects_and_disconnects_has_entries_in_the_audit(shop: Shop) -> None:
+    await shop.come_back("n0thing", code="c0de")
+    refused = await shop.begin()
+    await shop.come_back(refused["state"], code="", error="access_denied")
+    await shop.connect()
+    await shop.site.ask("DELETE", "/api/connections/shop", key=shop.keys["ann"])
+
+    removed, done, begun, declined, _ = await shop.engine.audit.list()
+
+    assert [(each.action, each.target, each.outcome, each.user) for each in (begun, done, removed)] == [
+        ("begin_connection", "shop", "done", "ann"),
+        ("complete_connection", "shop", "done", "ann"),
+        ("remove_connection", "shop", "done", "ann"),
+    ]
+    assert (declined.action, declined.outcome) == ("complete_connection", "refused")
+
+
 async def test_connections_end_with_their_source(shop: Shop) -> None:
     await shop.connect()
 

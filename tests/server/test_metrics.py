@@ -148,6 +148,33 @@ async def test_memories_are_counted_by_scope_and_those_without_a_vector_apart(
     }
 
 
+@pytest.mark.req("SAFE-07")
+async def test_it_is_measured_for_how_long_an_entry_of_the_audit_waits_to_be_sealed(
+    engine: Engine, site: Site, key: str
+) -> None:
+    name = "holdfast_audit_unsealed_seconds"
+    await engine.tenants.create("other")
+    before = measured(await site.ask("GET", "/metrics", key=key))
+    async with engine.postgres.owner() as owner:
+        await owner.script("revoke execute on function holdfast.seal_audit from holdfast_app")
+        await owner.script(WAITING)
+
+    after = measured(await site.ask("GET", "/metrics", key=key))
+    of_operator = measured(await site.ask("GET", "/metrics", key=site.file.token))
+
+    assert before[name, ("default",)] == 0
+    assert 600 <= after[name, ("default",)] < 700
+    assert (name, ("other",)) not in after
+    assert of_operator[name, ("other",)] == 0
+
+
+WAITING = """
+insert into audit_open (tenant_id, id, at, entry)
+select id, gen_random_uuid(), holdfast.now() - interval '10 minutes', '{}'
+from tenant where name = 'default'
+"""
+
+
 @pytest.mark.req("EXEC-02")
 async def test_calls_that_could_not_be_recorded_are_counted(
     engine: Engine, site: Site, key: str, monkeypatch: pytest.MonkeyPatch

@@ -202,6 +202,7 @@ export type ChainProgress = {
   readonly verified?: number;
   readonly erased?: number;
   readonly erasures?: number;
+  readonly unexplained?: number;
   readonly attested?: boolean;
 };
 
@@ -1139,6 +1140,7 @@ export type ProgressGiven = {
   readonly verified?: number;
   readonly erased?: number;
   readonly erasures?: number;
+  readonly unexplained?: number;
   readonly attested?: boolean;
 };
 
@@ -1938,6 +1940,7 @@ export type Verdict = {
 };
 
 export type Verification = {
+  readonly tenant_id: string;
   readonly progress: ChainProgress;
   readonly end: number;
   readonly complete: boolean;

@@ -73,9 +73,10 @@ class Verification(msgspec.Struct, frozen=True):
     """The result of a verification. Without a `fault`, everything that was verified is as it was recorded.
 
     `complete`: the end of the chain is reached; otherwise, pass `progress` on to continue. `end` is the last entry of
-    the chain.
+    the chain, and `tenant_id` says whose it is.
     """
 
+    tenant_id: UUID
     progress: ChainProgress
     end: int
     complete: bool
@@ -170,7 +171,8 @@ class Audit:
         args = (after, limit, _stored(action), outcome, since, _stored(target), who)
         rows = await self._database.all(sql("entries_since"), *args)
         entries = [_entry(row) for row in rows]
-        return entries, entries[-1].seq if len(entries) == limit else max(after, end.seq)
+        last = entries[-1].seq if entries else 0  # sealed after the end was read, perhaps
+        return entries, last if len(entries) == limit else max(after, end.seq, last)
 
     async def verify_some(
         self, progress: ChainProgress | None = None, *, heads: Mapping[int, bytes] | None = None, limit: int = 50_000
@@ -192,12 +194,14 @@ class Audit:
                 if link.seq > end.seq:  # sealed since, or added by somebody: then the end of the chain tells
                     end, _, waits = await self._ends()
                 if (fault := verifier.add(link)) is not None:
-                    return Verification(verifier.progress, end.seq, complete=False, fault=fault)
+                    if fault.kind == "missing" and await self._is_dropped(fault.seq):  # the next part begins after it
+                        fault = None
+                    return Verification(tenant, verifier.progress, end.seq, complete=False, fault=fault)
             left -= len(links)
             if not links:
-                fault = verifier.finish(end, waits=waits)
-                return Verification(verifier.progress, end.seq, complete=True, fault=fault)
-        return Verification(verifier.progress, end.seq, complete=False, fault=None)
+                fault = verifier.finish(end, waits=waits) or await self._uncovered(end)
+                return Verification(tenant, verifier.progress, end.seq, complete=True, fault=fault)
+        return Verification(tenant, verifier.progress, end.seq, complete=False, fault=None)
 
     async def verify(
         self, *, heads: Mapping[int, bytes] | None = None, told: Callable[[Verification], None] = lambda _: None
@@ -217,14 +221,20 @@ class Audit:
         header = {"format": FORMAT, "version": VERSION, "tenant_id": await self._database.tenant(), "start": start}
         yield msgspec.json.encode(header).decode()
         seq = start.seq
-        while seq < end.seq:
+        while True:  # up to an end that is reached: it has the reason of all erasures that the lines show
             links = await self._links(seq, READ_TOGETHER)
+            if links and links[0].seq > seq + 1 and await self._is_dropped(seq + 1):
+                raise Unavailable(
+                    "the audit was not exported", why="retention dropped entries meanwhile", next="Export it again."
+                )
             for link in links:
-                if link.seq <= end.seq:
-                    yield line_of(link)
-            if not links:
+                yield line_of(link)
+            if links:
+                seq = links[-1].seq
+                continue
+            previous, (end, _, _) = end, await self._ends()
+            if end == previous:
                 break
-            seq = links[-1].seq
         yield msgspec.json.encode({"end": {"seq": end.seq, "hash": end.hash.hex()}}).decode()
 
     async def erase(self, *, user: str, by: str | None = None) -> int:
@@ -247,6 +257,8 @@ class Audit:
                 details={"salt": salt.hex()},
             )
             await self.record(entry, tx=tx)
+            # Sealed in the same transaction: whoever finds erased data in the chain finds the reason in it, too.
+            await seal_all(await self._database.within(tx))
         return count
 
     async def _ends(self) -> tuple[ChainEnd, ChainEnd, float]:
@@ -257,6 +269,23 @@ class Audit:
             return nothing, nothing, 0.0
         checkpoint = ChainEnd(row["checkpoint_seq"], bytes(row["checkpoint_hash"]))
         return ChainEnd(row["seq"], bytes(row["hash"])), checkpoint, row["waits"] or 0.0
+
+    async def _uncovered(self, end: ChainEnd) -> Fault | None:
+        """Return what is wrong with what no hash covers."""
+        row = await self._database.one(sql("uncovered"))
+        if row is None:
+            return None
+        stray: int | None = row["before"] if row["after"] is None else row["after"]
+        if stray is not None:
+            return Fault("inserted", stray, f"there is personal data of the entry {stray}, which is not in the chain")
+        if not row["has_its_time"]:
+            return Fault("changed", end.seq, "the time of the end of the chain is not that of its last entry")
+        return None
+
+    async def _is_dropped(self, seq: int) -> bool:
+        """Whether retention has dropped an entry."""
+        _, checkpoint, _ = await self._ends()
+        return seq <= checkpoint.seq
 
     async def _links(self, after: int, limit: int) -> Sequence[AuditLink]:
         return [

@@ -59,7 +59,8 @@ class ChainProgress(msgspec.Struct, frozen=True):
     """How far a chain is verified: pass it on to continue. `seq` and `hash` are those of the last entry.
 
     `verified` is how many entries were. Of them, `erased` have lost their personal data, and `erasures` is how many
-    did by the entries that record erasures. `attested`: an entry repeats the checkpoint with which the chain begins.
+    did by the entries that record erasures. If these are too few, `unexplained` is the first entry whose loss they do
+    not explain. `attested`: an entry repeats the checkpoint with which the chain begins.
     """
 
     seq: int
@@ -68,6 +69,7 @@ class ChainProgress(msgspec.Struct, frozen=True):
     verified: int = 0
     erased: int = 0
     erasures: int = 0
+    unexplained: int = 0
     attested: bool = False
 
 
@@ -112,6 +114,7 @@ class Verifier:
         self._verified = progress.verified
         self._erased = progress.erased
         self._erasures = progress.erasures
+        self._unexplained = progress.unexplained
         self._attested = progress.attested
         self._heads = heads or {}
 
@@ -125,6 +128,7 @@ class Verifier:
             self._verified,
             self._erased,
             self._erasures,
+            self._unexplained,
             self._attested,
         )
 
@@ -134,9 +138,7 @@ class Verifier:
         if link.seq < expected:
             return Fault("inserted", link.seq, f"there are two entries with the number {link.seq}", link.id)
         if link.seq > expected:
-            last = link.seq - 1
-            text = f"the entry {expected} is" if last == expected else f"the entries {expected} to {last} are"
-            return Fault("missing", expected, f"{text} missing")
+            return _missing(expected, link.seq - 1)
         right = hash_of(link) == link.hash
         if link.previous != self._hash:
             # If the entry itself is whole, then the one before was replaced together with its hash.
@@ -148,10 +150,13 @@ class Verifier:
         seen = _read(link.entry)
         if seen.person and link.person is None:
             self._erased += 1
+            self._unexplained = self._unexplained or link.seq
         elif link.person is not None and (link.salt is None or person_hash(link.salt, link.person) != seen.person):
             return _changed(link, "its personal data does not have its hash")
         if seen.action == ERASURE:
             self._erasures += seen.count or 0
+            if self._erased <= self._erasures:
+                self._unexplained = 0
         elif seen.action == RETENTION and seen.target == self._checkpoint:
             self._attested = True
         self._seq, self._hash = link.seq, link.hash
@@ -161,7 +166,7 @@ class Verifier:
     def finish(self, end: ChainEnd, *, waits: float = 0.0) -> Fault | None:
         """Verify the end of the chain, after its last entry. `waits`: for how long an entry has not been sealed."""
         if end.seq > self._seq:
-            return Fault("missing", self._seq + 1, f"the entries {self._seq + 1} to {end.seq} at the end are missing")
+            return _missing(self._seq + 1, end.seq)
         if end.seq < self._seq:
             return Fault("inserted", end.seq + 1, f"the chain ends with the entry {end.seq}, but there are more")
         if end.hash != self._hash:
@@ -173,16 +178,20 @@ class Verifier:
             first = self._checkpoint.partition(":")[0]
             return Fault("missing", int(first), f"the entries up to {first} are missing, and not by retention")
         if self._erased > self._erasures:
-            what = (
-                f"the personal data of {self._erased} entries is missing, and only that of {self._erasures} was erased"
-            )
-            return Fault("missing", self._seq, what)
+            count = self._erased - self._erasures
+            what = f"from the entry {self._unexplained} on, personal data of {count} entries was removed, not erased"
+            return Fault("missing", self._unexplained, what)
         if waits > WAITS_TOO_LONG:
             return Fault("unsealed", self._seq + 1, f"an entry has not been sealed for {waits:.0f} seconds")
         return None
 
     def _replaced(self) -> Fault:
         return Fault("changed", self._seq, f"the entry {self._seq} was changed: the next one has another hash for it")
+
+
+def _missing(first: int, last: int) -> Fault:
+    text = f"the entry {first} is" if first == last else f"the entries {first} to {last} are"
+    return Fault("missing", first, f"{text} missing")
 
 
 def _changed(link: AuditLink, why: str) -> Fault:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from weakref import WeakSet
 
 from holdfast.audit.audit import Audit
+from holdfast.audit.gauges import AuditGauges
 from holdfast.audit.heads import HeadPublication, Post
 from holdfast.audit.retention import AuditRetention
 from holdfast.audit.sealer import AuditSealer
@@ -16,10 +17,11 @@ from holdfast.postgres.database import Database, Postgres
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedAudit:
-    """The settings of the audit, and what seals the chains."""
+    """The settings of the audit, what seals the chains, and how far that is behind."""
 
     settings: AuditSettings
     sealer: AuditSealer
+    gauges: AuditGauges
     writers: "WeakSet[AuditWriter]" = field(default_factory=WeakSet)  # pyright: ignore[reportUnknownVariableType]
 
     def of(self, database: Database) -> Audit:
@@ -41,6 +43,6 @@ async def open_audit(*, settings: AuditSettings, postgres: Postgres, post: Post)
         await stack.enter_async_context(AuditRetention(postgres.owner, settings))
         await stack.enter_async_context(HeadPublication(postgres, settings, post))
         sealer = await stack.enter_async_context(AuditSealer(postgres))
-        shared = SharedAudit(settings=settings, sealer=sealer)
+        shared = SharedAudit(settings=settings, sealer=sealer, gauges=AuditGauges(postgres.system))
         stack.push_async_callback(shared.drain)
         yield shared

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -12,13 +13,13 @@ from holdfast.core.errors import InvalidInput
 TOLD_EVERY = 10_000  # entries between two reports of progress
 
 Part = TypeVar("Part")
-Heads = Callable[[str], Mapping[int, bytes]]  # the published heads of a tenant, by its id
+Heads = Callable[[UUID], Mapping[int, bytes]]  # the published heads of a tenant, by its id
 
 
 class _Header(msgspec.Struct):
     format: str
     version: int
-    tenant_id: str
+    tenant_id: UUID
     start: ChainProgress
 
 
@@ -40,22 +41,23 @@ def verify_lines(
     header = _decoded(first, _Header, 1)
     if header.format != FORMAT or header.version != VERSION:
         raise InvalidInput("the file is not an exported audit", next="Give a file that `holdfast audit export` wrote.")
-    verifier = Verifier(header.start, heads_of(header.tenant_id))
+    tenant = header.tenant_id
+    verifier = Verifier(header.start, heads_of(tenant))
     for number, line in numbered:
         if line.startswith(b'{"end":'):
             end = _decoded(line, _Footer, number).end
             fault = verifier.finish(ChainEnd(end.seq, bytes.fromhex(end.hash)))
-            return Verification(verifier.progress, end.seq, complete=True, fault=fault)
+            return Verification(tenant, verifier.progress, end.seq, complete=True, fault=fault)
         try:
             link = link_of(line)
         except (msgspec.MsgspecError, ValueError) as error:
             raise _invalid(number, error) from None
         if (fault := verifier.add(link)) is not None:
-            return Verification(verifier.progress, link.seq, complete=False, fault=fault)
+            return Verification(tenant, verifier.progress, link.seq, complete=False, fault=fault)
         if verifier.progress.verified % TOLD_EVERY == 0:
             told(verifier.progress.verified)
     missing = Fault("missing", verifier.progress.seq + 1, "the end of the file is missing")
-    return Verification(verifier.progress, verifier.progress.seq, complete=False, fault=missing)
+    return Verification(tenant, verifier.progress, verifier.progress.seq, complete=False, fault=missing)
 
 
 def _decoded(line: bytes, kind: type[Part], number: int) -> Part:

@@ -5,14 +5,14 @@ from contextlib import suppress
 
 from holdfast.core.background import PeriodicJob
 from holdfast.core.ids import TenantId
-from holdfast.postgres.database import Database, Postgres
+from holdfast.postgres.database import Postgres, Statements
 from holdfast.postgres.each_tenant import in_turns
 from holdfast.postgres.sql import statements
 
 NAME = "sealing of the audit"
 PAUSE = 5.0  # seconds between two runs without new entries of this process: another one may have died
 GATHER = 0.25  # seconds between a new entry and a run, which then also seals later ones
-TOGETHER = 500  # entries per transaction
+TOGETHER = 2000  # entries per transaction: while an old transaction is open, each looks past all that were sealed since
 
 sql = statements(__name__)
 
@@ -49,13 +49,13 @@ class AuditSealer(PeriodicJob):
         return await seal_some(self._postgres.tenant(tenant))
 
 
-async def seal_some(database: Database) -> int:
+async def seal_some(database: Statements) -> int:
     """Seal the oldest entries of a tenant. Return how many."""
     sealed: int = await database.value(sql("seal"), TOGETHER)
     return sealed
 
 
-async def seal_all(database: Database) -> None:
+async def seal_all(database: Statements) -> None:
     """Seal all entries of a tenant that there are now."""
     while await seal_some(database) == TOGETHER:
         pass

@@ -7,13 +7,13 @@ from time import monotonic
 
 from holdfast.audit.entries import AuditRow
 from holdfast.core.batching import Batcher
-from holdfast.core.errors import HoldfastError, Overloaded, Unavailable
+from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge, Unavailable
 from holdfast.postgres.database import Database, Statements, Transaction
 from holdfast.postgres.sql import statements
 
 TOGETHER = 500  # entries per commit
 TOGETHER_SIZE = 4_000_000  # and characters, unless a single entry has more
-PROBE = 0.5  # seconds between two checks whether the database is back
+PROBE = 0.5  # seconds between two checks whether entries can be added again
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class AuditWriter:
         self._add = Batcher(self._add_all, size=lambda row: row.size, most=TOGETHER, most_size=TOGETHER_SIZE)
         self._down = False  # the last write failed
         self._probed_at = 0.0
-        self._probe = asyncio.Lock()
+        self._probing = False
 
     async def write(self, row: AuditRow) -> None:
         """Add an entry, and return when it is committed."""
@@ -44,22 +44,27 @@ class AuditWriter:
         tx.after_commit.append(self._wake)
 
     async def check(self) -> None:
-        """Raise Unavailable if the last write failed and the database still does not respond."""
+        """Raise Unavailable if the last write failed, and entries still cannot be written.
+
+        Now and then, one caller tries it. The others are refused at once.
+        """
         if not self._down:
             return
-        async with self._probe:
-            if self._down and monotonic() - self._probed_at >= PROBE:
+        if not self._probing and monotonic() - self._probed_at >= PROBE:
+            self._probing = True
+            try:
+                await self._database.run(sql("probe"))
+                self._down = False
+            except HoldfastError as error:
+                log.warning("the audit cannot be written: %s", error)
+            finally:
                 self._probed_at = monotonic()
-                try:
-                    await self._database.now()
-                    self._down = False
-                except HoldfastError as error:
-                    log.warning("the audit cannot be written: %s", error)
+                self._probing = False
         if self._down:
             raise Unavailable(
                 "the audit cannot be written, and nothing is done without it",
-                why="the database does not respond",
-                next="Try again when it is back.",
+                why="the database does not respond, or refuses to store entries",
+                next="Try again later. If it lasts, see the log of the server.",
             )
 
     async def drain(self) -> None:
@@ -72,7 +77,9 @@ class AuditWriter:
     async def _add_all(self, rows: Sequence[AuditRow]) -> Sequence[None]:
         try:
             await _insert(self._database, rows)
-        except (Unavailable, Overloaded):
+        except (InvalidInput, TooLarge):  # of one entry: the batcher tries each alone
+            raise
+        except HoldfastError:
             self._down = True
             self._probed_at = monotonic()
             raise

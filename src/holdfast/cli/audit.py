@@ -2,10 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 
@@ -99,7 +100,7 @@ async def verify(
     with invocation.output.progress() as progress:
         if file is None:
             async with reach(invocation) as api:
-                found = await _verify_chain(api, heads, progress)
+                found = await verify_chain(api, heads, progress)
         else:
             found = await asyncio.to_thread(_verify_file, file, heads, progress)
     fault = found.get("fault")
@@ -171,21 +172,33 @@ def _show(invocation: Invocation, entry: dict[str, Any]) -> None:
         write(sys.stdout, format_entry(entry))
 
 
-async def _verify_chain(api: Api, heads: Path | None, progress: Any) -> dict[str, Any]:
-    tenant = (await api.call("me"))["tenant"]
-    published: Mapping[int, bytes] = {} if heads is None else _published(heads, tenant)
+async def verify_chain(api: Api, heads: Path | None, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Verify the whole chain of the audit, part by part, with published heads from a file if there is one."""
+    found: dict[str, Any] = await api.call("verify_audit", limit=1)  # says whose chain it is, and where it begins
+    if heads is None:
+        published: Mapping[int, bytes] = {}
+    else:
+        published = await asyncio.to_thread(_published, heads, UUID(found["tenant_id"]))
     newest = max(published, default=0)
+    seq = begins = _beginning(found)
     body: dict[str, Any] = {"limit": PART}
-    seq = 0
     while True:
         # Only those in this part, and the newest: it has to be reached.
         given = [n for n in published if seq < n <= seq + PART or n == newest]
         body["heads"] = [{"seq": n, "hash": published[n].hex()} for n in given]
-        found: dict[str, Any] = await api.call("verify_audit", **body)
+        found = await api.call("verify_audit", **body)
+        if found["fault"] is None and _beginning(found) != begins:  # retention dropped entries: begin after them
+            seq = begins = _beginning(found)
+            body.pop("progress", None)
+            continue
         if found["complete"] or found["fault"] is not None:
             return found
         body["progress"], seq = found["progress"], found["progress"]["seq"]
         progress(f"{seq} of {found['end']} entries")
+
+
+def _beginning(found: dict[str, Any]) -> int:
+    return int(found["progress"]["checkpoint"].partition(":")[0] or 0)
 
 
 def _verify_file(file: Path, heads: Path | None, progress: Any) -> dict[str, Any]:
@@ -205,7 +218,7 @@ def _verify_file(file: Path, heads: Path | None, progress: Any) -> dict[str, Any
     return msgspec.to_builtins(found)
 
 
-def _published(file: Path, tenant: str) -> Mapping[int, bytes]:
+def _published(file: Path, tenant: UUID) -> Mapping[int, bytes]:
     from holdfast.audit.heads import read_heads
 
     try:

@@ -60,7 +60,9 @@ def entry_of(
 def details_of(operation: ApiOperation, body: Any) -> dict[str, Any]:
     """Return the fields of a body that the entry keeps: those that the operation names."""
     given = {name: getattr(body, name, None) for name in operation.kept}
-    return {name: _kept(value) for name, value in given.items() if value is not None and value != ""}
+    return {
+        name: _kept(value) for name, value in given.items() if value is not None and value not in ("", msgspec.UNSET)
+    }
 
 
 def _kept(value: Any) -> Any:

@@ -18,6 +18,7 @@ operations = ApiOperations("audit")
 MAX_HEADS = 100_000
 HASH = r"^[0-9a-f]{64}$"
 VERIFY_SECONDS = 300.0  # for the largest part of a chain
+EXPORT_SECONDS = 3600.0  # for a whole chain
 
 Hash = Annotated[str, msgspec.Meta(pattern=HASH)]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
@@ -46,6 +47,7 @@ class ProgressGiven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verified: Number = 0
     erased: Number = 0
     erasures: Number = 0
+    unexplained: Number = 0
     attested: bool = False
 
 
@@ -136,6 +138,7 @@ async def verify_audit(call: ApiCall, body: VerifyRequest) -> Verification:
 @operations.declare("GET", "/api/audit/export", needs="admin", response_format=JSON_LINES, audit=True)
 async def export_audit(call: ApiCall) -> Response:
     """Export the audit as JSON lines, with the hashes that prove it."""
+    call.slot.stay(EXPORT_SECONDS)
     return json_lines(call.engine.audit.export())
 
 

@@ -14,6 +14,9 @@ from uuid import UUID
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from holdfast.access.principals import Principal
+from holdfast.audit.audit import Audit
+from holdfast.audit.entries import AuditEntry, outcome_of_error
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, NotFound, TimedOut, Unavailable
 from holdfast.execution.consent.clients import CALLBACK, DOCUMENT, PublicAddress
 from holdfast.execution.consent.connections import (
@@ -22,6 +25,7 @@ from holdfast.execution.consent.connections import (
     ConsentDeclined,
     ConsentUrl,
     Removal,
+    UserConnections,
     unknown_state,
 )
 from holdfast.server.challenges import base_of
@@ -67,8 +71,9 @@ async def list_connections(call: ApiCall) -> ConnectionList:
 
 
 @operations.declare(
-    "POST", "/api/connections/{source}", needs="write", errors=[NotFound, InvalidInput, Unavailable, TimedOut]
-)
+    "POST", "/api/connections/{source}", needs="write", errors=[NotFound, InvalidInput, Unavailable, TimedOut],
+    audit=True,
+)  # fmt: skip
 async def begin_connection(call: ApiCall, source: SourceName) -> ConsentUrl:
     """Begin to connect with a source. Open the URL in a browser, sign in there, and agree."""
     call.principal.require_person()
@@ -77,7 +82,7 @@ async def begin_connection(call: ApiCall, source: SourceName) -> ConsentUrl:
     )
 
 
-@operations.declare("DELETE", "/api/connections/{source}", needs="write", errors=[NotFound])
+@operations.declare("DELETE", "/api/connections/{source}", needs="write", errors=[NotFound], audit=True)
 async def remove_connection(call: ApiCall, source: SourceName) -> Removal:
     """Disconnect from a source. The tokens are deleted, and revoked if the authorization server offers that."""
     call.principal.require_person()
@@ -115,17 +120,12 @@ async def complete_connection(call: ApiCall, body: ConsentAnswer) -> Response:
     caller = call.caller
     if caller is not None:
         caller.require_person()
-    given: Mapping[str, str] = {name: text for name, text in msgspec.to_builtins(body).items() if name != "state"}
     try:
         connections = call.engine.connections_of(body.state)
-        if caller is not None and caller.tenant != await connections.tenant():
+        tenant = await connections.tenant()
+        if caller is not None and caller.tenant != tenant:
             raise unknown_state()
-        source = await connections.complete(
-            body.state,
-            given,
-            caller=None if caller is None else caller.user,
-            session=None if caller is None else _session(call, caller.key),
-        )
+        source = await _complete(connections, call.engine.tenant(tenant).audit, caller, call, body)
     except ConsentDeclined as declined:
         return _page(call, refusal(declined))
     except HoldfastError as error:
@@ -135,6 +135,27 @@ async def complete_connection(call: ApiCall, body: ConsentAnswer) -> Response:
     return RedirectResponse(
         f"{call.engine.config.server.root_path}{SCREEN}?source={quote(source)}", HTTPStatus.SEE_OTHER
     )
+
+
+async def _complete(
+    connections: UserConnections, audit: Audit, caller: Principal | None, call: ApiCall, body: ConsentAnswer
+) -> str:
+    """Complete a connection, record it in the audit, and return the name of the source.
+
+    The browser need not be signed in: the entry then has the user who began it.
+    """
+    await audit.check()
+    answer: Mapping[str, str] = {name: text for name, text in msgspec.to_builtins(body).items() if name != "state"}
+    user, key = (None, None) if caller is None else (caller.user, caller.key)
+    entry = AuditEntry(action="complete_connection", user=user, key=key)
+    try:
+        done = await connections.complete(body.state, answer, caller=user, session=_session(call, key))
+    except HoldfastError as error:
+        outcome, code = outcome_of_error(error)
+        await audit.record(msgspec.structs.replace(entry, outcome=outcome, code=code))
+        raise
+    await audit.record(msgspec.structs.replace(entry, user=done.user, target=done.source))
+    return done.source
 
 
 @operations.declare("GET", DOCUMENT, needs="nobody")

@@ -157,7 +157,7 @@ async def get_conversation(call: ApiCall, id: UUID) -> Conversation:
     return await call.authorization.conversation(id)
 
 
-@operations.declare("DELETE", "/api/conversations/{id}", needs="write", status=204, errors=[NotFound])
+@operations.declare("DELETE", "/api/conversations/{id}", needs="write", status=204, errors=[NotFound], audit=True)
 async def remove_conversation(call: ApiCall, id: UUID) -> None:
     """Delete a conversation permanently, with its nodes, its own state and its session memories."""
     await call.authorization.conversation(id)

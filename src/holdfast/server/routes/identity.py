@@ -30,7 +30,7 @@ async def list_identity_keys(call: ApiCall) -> IdentityKeyList:
     return IdentityKeyList([*await call.engine.identity_keys.list()])
 
 
-@operations.declare("POST", "/api/identity/keys", needs="operator", status=201)
+@operations.declare("POST", "/api/identity/keys", needs="operator", status=201, audit=["now"])
 async def rotate_identity_keys(call: ApiCall, body: KeyRotation) -> IdentityKeyList:
     """Make a new key that signs who calls. Back ends know it before it signs."""
     return IdentityKeyList([*await call.engine.identity_keys.rotate(at_once=body.now, by=call.principal.user)])

@@ -53,7 +53,7 @@ async def list_limits(call: ApiCall) -> LimitList:
     return LimitList([*await (await call.engine.quotas.limits()).list()])
 
 
-@operations.declare("PUT", "/api/limits", needs="admin")
+@operations.declare("PUT", "/api/limits", needs="admin", audit=["rule", "as_operator"])
 async def set_limit(call: ApiCall, body: LimitRequest) -> StoredLimit:
     """Set a rate limit or a budget. It replaces the one with the same name, and takes effect within a second."""
     if body.as_operator:
@@ -65,6 +65,7 @@ async def set_limit(call: ApiCall, body: LimitRequest) -> StoredLimit:
 @operations.declare("DELETE", "/api/limits", needs="admin", status=204, errors=[NotFound])
 async def remove_limit(call: ApiCall, name: Rule, as_operator: bool = False) -> None:
     """Remove a rate limit or a budget, by its name or its text."""
+    call.details["name"] = name  # not the target, which is never erased: it can name a user
     if as_operator:
         call.principal.require("operator")
     limits = await call.engine.quotas.limits()

@@ -207,7 +207,7 @@ async def edit_memory(
     return await call.engine.memory.edit(id, **msgspec.structs.asdict(body))
 
 
-@operations.declare("DELETE", "/api/memories/{id}", needs="write", status=204, errors=[NotFound])
+@operations.declare("DELETE", "/api/memories/{id}", needs="write", status=204, errors=[NotFound], audit=True)
 async def forget_memory(call: ApiCall, id: UUID) -> None:
     """Delete a memory and its history."""
     await call.authorization.memory_to_change(id)

@@ -12,6 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 from starlette.responses import Response
 
+from holdfast.audit.gauges import SealingGauge
 from holdfast.bus.gauges import MOST, Gauges
 from holdfast.core.ids import TenantId
 from holdfast.memory.gauges import ScopeGauge
@@ -52,6 +53,7 @@ async def metrics(call: ApiCall) -> Response:
         assert call.caller_session is not None
         about = "Requests to this process whose callers were not authenticated."
         families.append(CounterMetricFamily("holdfast_rejected_requests", about, value=call.caller_session.rejected))
+    families.append(_audit_family(await call.engine.audit_gauges.sealing(tenant)))
     families += [await _envelope_family(call, tenant), await _unrecorded_family(call, tenant)]
     families.append(await _trials_family(call, tenant))
     families += await _quota_families(call, tenant)
@@ -112,6 +114,12 @@ def _memory_families(scopes: Sequence[ScopeGauge]) -> list[Metric]:
             unembedded,
         ),
     ]
+
+
+def _audit_family(gauges: Sequence[SealingGauge]) -> Metric:
+    series = (((one.tenant,), one.seconds) for one in gauges)
+    about = "For how long the oldest entry of the audit has waited to be sealed, 0 if none waits."
+    return _gauge("holdfast_audit_unsealed_seconds", about, ("tenant",), series)
 
 
 async def _envelope_family(call: ApiCall, tenant: TenantId | None) -> Metric:

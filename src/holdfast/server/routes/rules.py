@@ -105,14 +105,14 @@ async def get_rules(call: ApiCall) -> RulesDetail:
     return await _detail(call, await call.engine.rules.get())
 
 
-@operations.declare("PUT", "/api/gateway/rules", needs="admin", errors=[Conflict, TooLarge])
+@operations.declare("PUT", "/api/gateway/rules", needs="admin", errors=[Conflict, TooLarge], audit=["text", "version"])
 async def put_rules(call: ApiCall, body: RulesChange) -> RulesDetail:
     """Replace the access rules. They take effect on every node within a second."""
     stored = await call.engine.rules.put(body.text, version=body.version, by=call.principal.user)
     return await _detail(call, stored)
 
 
-@operations.declare("POST", "/api/gateway/rules", needs="admin", errors=[Conflict, TooLarge])
+@operations.declare("POST", "/api/gateway/rules", needs="admin", errors=[Conflict, TooLarge], audit=["rules"])
 async def add_rules(call: ApiCall, body: RulesAddition) -> RulesDetail:
     """Add access rules at the end of the text."""
     return await _detail(call, await call.engine.rules.add(body.rules, by=call.principal.user))

@@ -351,8 +351,9 @@ async def get_source(call: ApiCall, name: str) -> SourceDetails:
 
 
 @operations.declare(
-    "PUT", "/api/sources/{name}", needs="admin", errors=[NotFound, Conflict, *FETCHING], max_body_bytes=MAX_BODY_BYTES
-)
+    "PUT", "/api/sources/{name}", needs="admin", errors=[NotFound, Conflict, *FETCHING], max_body_bytes=MAX_BODY_BYTES,
+    audit=["url", "base_url", "choice", "identity", "accept_address"],
+)  # fmt: skip
 async def change_source(call: ApiCall, name: str, body: SourceChange) -> SourceReport:
     """Change which operations a source imports, or how its back end is called."""
     call.slot.stay(IMPORT_SECONDS)
