@@ -154,6 +154,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"expires_in": 0}, {}, "expired already"),
     ({"expires_in": -5}, {}, "expired already"),
     ({}, {"exp": 1}, "expired already"),
+    ({"expires_in": None}, {"exp": 10**400}, "did not say when"),
     ({}, {"aud": "bank"}, "its audience is 'bank' and not 'shop'"),
     ({}, {"aud": ["bank", "casino"]}, "its audience is"),
     ({"access_token": ""}, {}, "no access_token"),
