@@ -44,8 +44,8 @@ def test_all_that_changes_something_for_others_is_audited() -> None:
 
     assert changes - audited == {"publish_record", "verify_audit"}
     assert audited - changes == {
-        "decide_approval", "decide_execution", "export_audit", "export_conversation", "export_memories",
-        "export_skill", "import_memories",
+        "begin_connection", "decide_approval", "decide_execution", "export_audit", "export_conversation",
+        "export_memories", "export_skill", "import_memories", "remove_connection",
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from holdfast.audit.entries import AuditEntry, outcome_of_error
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, NotFound, TimedOut, Unavailable
 from holdfast.execution.consent.clients import CALLBACK, DOCUMENT, PublicAddress
 from holdfast.execution.consent.connections import (
@@ -37,7 +38,7 @@ TITLE = "Connect"
 ASK = """<p><strong>{user}</strong> will be able to use your account at <strong>{issuer}</strong> with the tools of
 <strong>{source}</strong>, which are at {host}.</p>
 <p>Continue only if you are {user} and have begun this yourself. If somebody has sent you here, close this page.</p>
-<form method="post" action="{root}{callback}">{fields}<button autofocus>Connect</button></form>"""
+<form method="post" action="{root}{callback}">{fields}<button>Connect</button></form>"""
 DONE = "<p>{source} is connected. You can close this page.</p>"
 FIELD = '<input type="hidden" name="{name}" value="{value}">'
 
@@ -67,7 +68,11 @@ async def list_connections(call: ApiCall) -> ConnectionList:
 
 
 @operations.declare(
-    "POST", "/api/connections/{source}", needs="write", errors=[NotFound, InvalidInput, Unavailable, TimedOut]
+    "POST",
+    "/api/connections/{source}",
+    needs="write",
+    errors=[NotFound, InvalidInput, Unavailable, TimedOut],
+    audit=True,
 )
 async def begin_connection(call: ApiCall, source: SourceName) -> ConsentUrl:
     """Begin to connect with a source. Open the URL in a browser, sign in there, and agree."""
@@ -77,7 +82,7 @@ async def begin_connection(call: ApiCall, source: SourceName) -> ConsentUrl:
     )
 
 
-@operations.declare("DELETE", "/api/connections/{source}", needs="write", errors=[NotFound])
+@operations.declare("DELETE", "/api/connections/{source}", needs="write", errors=[NotFound], audit=True)
 async def remove_connection(call: ApiCall, source: SourceName) -> Removal:
     """Disconnect from a source. The tokens are deleted, and revoked if the authorization server offers that."""
     call.principal.require_person()
@@ -90,7 +95,7 @@ async def consent_page(
 ) -> Response:
     """Show the page to which the authorization server sends the browser. It asks before it connects."""
     try:
-        begun = await call.engine.connections_of(state).begun(state)
+        begun = await call.engine.of_state(state).connections.begun(state)
     except HoldfastError as failure:
         return _page(call, refusal(failure), status=status_of(failure))
     answer = ConsentAnswer(state, code, iss, error)
@@ -115,17 +120,8 @@ async def complete_connection(call: ApiCall, body: ConsentAnswer) -> Response:
     caller = call.caller
     if caller is not None:
         caller.require_person()
-    given: Mapping[str, str] = {name: text for name, text in msgspec.to_builtins(body).items() if name != "state"}
     try:
-        connections = call.engine.connections_of(body.state)
-        if caller is not None and caller.tenant != await connections.tenant():
-            raise unknown_state()
-        source = await connections.complete(
-            body.state,
-            given,
-            caller=None if caller is None else caller.user,
-            session=None if caller is None else _session(call, caller.key),
-        )
+        source = await _complete(call, body)
     except ConsentDeclined as declined:
         return _page(call, refusal(declined))
     except HoldfastError as error:
@@ -135,6 +131,33 @@ async def complete_connection(call: ApiCall, body: ConsentAnswer) -> Response:
     return RedirectResponse(
         f"{call.engine.config.server.root_path}{SCREEN}?source={quote(source)}", HTTPStatus.SEE_OTHER
     )
+
+
+async def _complete(call: ApiCall, body: ConsentAnswer) -> str:
+    """Complete a connection, and return its source. The audit has an entry of who did it, or why it was refused."""
+    caller = call.caller
+    here = call.engine.of_state(body.state)
+    if caller is not None and caller.tenant != await here.connections.tenant():
+        raise unknown_state()
+    begun = await here.connections.begun(body.state)
+    entry = AuditEntry(action="complete_connection", target=begun.source, user=begun.user)
+    session = None
+    if caller is not None:
+        session = _session(call, caller.key)
+        actor = None if caller.user == begun.user else caller.user
+        entry = msgspec.structs.replace(entry, actor=actor, key=caller.key)
+    await here.audit.check()
+    given: Mapping[str, str] = {name: text for name, text in msgspec.to_builtins(body).items() if name != "state"}
+    try:
+        await here.connections.complete(
+            body.state, given, caller=None if caller is None else caller.user, session=session
+        )
+    except Exception as error:
+        outcome, code = outcome_of_error(error)
+        await here.audit.record(msgspec.structs.replace(entry, outcome=outcome, code=code))
+        raise
+    await here.audit.record(entry)
+    return begun.source
 
 
 @operations.declare("GET", DOCUMENT, needs="nobody")
