@@ -226,7 +226,7 @@ class UserConnections:
             got = await self._endpoint.request(grant.token_url, form, client)
         except TokenRefused as error:
             if error.error == "invalid_client" and grant.client.registered:
-                await self._clients.forget(grant.issuer, pending.redirect_uri)
+                await self._clients.forget(grant.issuer)
             raise
         check_bearer(got, grant.source)
         tokens = GrantedTokens(grant, got.access_token, got.refresh_token or "")
