@@ -24,6 +24,7 @@ METADATA = "/.well-known/oauth-protected-resource"
 OK, UNAUTHORIZED = 200, 401
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
+_BEARER = re.compile(r"(?:\A|,)\s*bearer(?=\s|\Z)", re.IGNORECASE)
 _PARAMETER = re.compile(r'([a-zA-Z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 
 
@@ -125,7 +126,7 @@ class ConsentDiscovery:
     async def _of_mcp_server(self, source: ConsentSource) -> ConsentTarget:
         """Ask a server for its challenge, its metadata, and those of its authorization server."""
         answer = await ask(self._egress, "POST", source.address, PING)
-        challenge = challenge_of(answer.headers.get("WWW-Authenticate", "")) if answer.status == UNAUTHORIZED else {}
+        challenge = challenge_of(answer.challenges) if answer.status == UNAUTHORIZED else {}
         resource = await self._metadata(source, challenge.get("resource_metadata", ""))
         if not resource.authorization_servers:
             raise _undiscovered(source, "its metadata name no authorization server")
@@ -156,10 +157,11 @@ class ConsentDiscovery:
 
 
 def challenge_of(header: str) -> dict[str, str]:
-    """Return the parameters of a challenge; none if it is not for bearer tokens."""
-    if not header.lower().startswith("bearer"):
+    """Return the parameters of the first challenge for bearer tokens; none if there is no such challenge."""
+    begin = _BEARER.search(header)
+    if begin is None:
         return {}
-    pairs = _PARAMETER.findall(header)
+    pairs = _PARAMETER.findall(header, begin.end())
     return {name.lower(): re.sub(r"\\(.)", r"\1", quoted) or plain for name, quoted, plain in reversed(pairs)}
 
 
