@@ -447,6 +447,47 @@ async def test_calls_at_the_same_time_on_two_nodes_refresh_a_token_once(
     assert len({asked.headers["Authorization"] for asked in shop.back_end.asked}) == 1
 
 
+async def test_an_engine_that_closes_keeps_the_tokens_that_are_being_refreshed(
+    shop: Shop, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.server.change = {"refresh_token": "r3fresh-1"}
+    await shop.connect()
+    await shop.age(seconds=300)
+    shop.server.change = {"refresh_token": "r3fresh-2"}
+    shop.server.began, shop.server.waits = asyncio.Event(), asyncio.Event()
+    close = TokenCache.close
+
+    async def answer_then_close(cache: TokenCache) -> None:
+        assert shop.server.waits is not None
+        shop.server.waits.set()
+        await close(cache)
+
+    monkeypatch.setattr(TokenCache, "close", answer_then_close)
+    run = Run("ann", None, None, None, None, "call", "key")
+    async with open_engine(config=with_calls_to_this_machine(config)) as other:
+        tool = (await other.tools.get(TOOL)).tool
+        call = asyncio.create_task(other.executor.run(tool, {}, run, timeout=20, max_output_bytes=10_000))
+        async with asyncio.timeout(5):
+            await shop.server.began.wait()
+    call.cancel()
+    await asyncio.wait([call])
+
+    result = await shop.call()
+
+    assert result["isError"] is False
+    assert [form.get("refresh_token") for form in shop.server.asked] == [None, "r3fresh-1"]
+
+
+async def test_a_backend_that_acts_for_a_user_disconnects_that_user(shop: Shop) -> None:
+    await shop.connect()
+    backend = await make_key(shop.engine, "root", scopes=["act-as", "write"])
+
+    removed = await shop.site.ask("DELETE", "/api/connections/shop", key=backend, headers={"Holdfast-User": "ann"})
+
+    assert removed.status == 200, removed
+    assert (await shop.connection())["state"] == "not_connected"
+
+
 @pytest.mark.parametrize("settings", [{"public_url": "https://agents.example.com"}])
 async def test_a_client_that_opens_addresses_is_asked_to_connect_and_the_call_goes_on(
     shop: Shop, settings: dict[str, Any]
