@@ -29,7 +29,6 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.execution.composition import SharedExecution, open_execution
-from holdfast.execution.consent.connections import UserConnections
 from holdfast.execution.issuer_connections import open_fetch
 from holdfast.execution.policies.access import AccessPolicy
 from holdfast.execution.policies.audit import AuditPolicy
@@ -208,9 +207,9 @@ class Engine:
         engines.move_to_end(tenant)
         return found
 
-    def connections_of(self, state: str) -> UserConnections:
-        """Return the connections of the tenant to which the state of one that was begun belongs."""
-        return self.tenant(self._shared.execution.consent.states.tenant_of(state)).connections
+    def of_state(self, state: str) -> "Engine":
+        """Return the engine of the tenant to which the state of a connection belongs that was begun."""
+        return self.tenant(self._shared.execution.consent.states.tenant_of(state))
 
     @property
     def is_busy(self) -> bool:

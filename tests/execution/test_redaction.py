@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from time import process_time
@@ -243,3 +244,17 @@ def test_a_secret_is_struck_out_without_the_space_at_its_ends_too(secret: str) -
 
 def test_a_secret_of_nothing_but_space_strikes_nothing_else_out() -> None:
     assert redact("as it was", ["\n\n"]) == "as it was"
+
+
+def test_a_redaction_that_has_found_its_secret_is_no_larger() -> None:
+    secrets = [f"{number:04}" * 400 for number in range(50)]
+    redactions = [Redaction([secret]) for secret in secrets]
+    tracemalloc.start()
+    try:
+        found = [redaction.redact(f"it is {secret}") for redaction, secret in zip(redactions, secrets, strict=True)]
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert set(found) == {f"it is {REDACTED}"}
+    assert kept < 200_000

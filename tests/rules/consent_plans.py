@@ -18,7 +18,7 @@ OF_A_TENANT: dict[str, Plan] = {
     "execution/consent/sql/registration.sql": Plan("oauth_registration_pkey", ("issuer 7", "back")),
     "execution/consent/sql/release_refresh.sql": Plan(PKEY, OF_ROW),
     "execution/consent/sql/remove_connection.sql": Plan(PKEY, ("source-7", "user 7")),
-    "execution/consent/sql/remove_registration.sql": Plan("oauth_registration_pkey", ("issuer 7", "back")),
+    "execution/consent/sql/remove_registration.sql": Plan("oauth_registration_pkey", ("issuer 7",)),
     "execution/consent/sql/store_refreshed.sql": Plan(PKEY, (*OF_ROW, b"", "k", ["a"], True, 60.0)),
     "execution/consent/sql/take_consent_request.sql": Plan("consent_request_pkey", (b"digest",)),
 }

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from holdfast.core.config import Config
 from holdfast.engine import Engine, open_engine
+from holdfast.execution.consent.user_tokens import TokenCache
 from holdfast.mcp.protocol import CAPABILITIES
 from holdfast.skills.request import BackendIdentity
 from holdfast.skills.run import Run
@@ -74,6 +76,25 @@ class Shop:
     async def call(self, user: str = "ann") -> Any:
         """The result of a call of the tool of the back end."""
         return (await call(self.site, TOOL, {}, key=self.keys[user])).json()["result"]
+
+    async def age(self, *, seconds: float) -> None:
+        """Make all tokens older than they are."""
+        passed = f"interval '{seconds} seconds'"
+        await self.engine.database.run(
+            f"update source_connection set expires_at = expires_at - {passed}, updated_at = updated_at - {passed} "
+            "where host_id = $1"
+        )
+        self._cache.tokens.clear()
+
+    async def settled(self) -> None:
+        """Wait until no token is being refreshed."""
+        async with asyncio.timeout(5):
+            await asyncio.gather(*self._cache.refreshes)
+        self._cache.tokens.clear()
+
+    @property
+    def _cache(self) -> TokenCache:
+        return self.engine._shared.execution.consent._cache  # pyright: ignore[reportPrivateUsage]
 
     async def session(self, user: str) -> dict[str, str]:
         """The cookie of a browser in which a user is signed in."""
@@ -223,28 +244,45 @@ async def test_an_agent_neither_connects_nor_disconnects(shop: Shop) -> None:
     assert [reply.status for reply in replies] == [403, 403]
 
 
-async def test_tokens_are_refreshed_shortly_before_they_expire_and_the_new_ones_are_kept(
+async def test_a_token_is_refreshed_shortly_before_it_expires_and_no_call_waits_for_that(shop: Shop) -> None:
+    shop.server.change = {"refresh_token": "r3fresh-1", "expires_in": 300}
+    await shop.connect()
+    await shop.age(seconds=280)
+    shop.server.change = {"refresh_token": "r3fresh-2", "expires_in": 300}
+    shop.server.began, shop.server.waits = asyncio.Event(), asyncio.Event()
+
+    async with asyncio.timeout(5):
+        during = await shop.call()
+        await shop.server.began.wait()
+    shop.server.waits.set()
+    await shop.settled()
+    await shop.call()
+    await shop.age(seconds=300)
+    await shop.call()
+
+    first, second, third = [asked.headers["Authorization"] for asked in shop.back_end.asked]
+    assert during["isError"] is False
+    assert len({first, second, third}) == 3
+    assert [form.get("refresh_token") for form in shop.server.asked] == [None, "r3fresh-1", "r3fresh-2"]
+
+
+async def test_a_token_that_is_valid_for_less_than_a_minute_is_not_refreshed_with_each_call(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.execution.consent.user_tokens.FRESH", 0.0)
-    shop.server.change = {"refresh_token": "r3fresh-1", "expires_in": 20}
+    shop.server.change = {"refresh_token": "r3fresh-1", "expires_in": 25}
     await shop.connect()
-    shop.server.change = {"refresh_token": "r3fresh-2", "expires_in": 300}
 
-    await shop.call()
-    await shop.call()
+    for _ in range(3):
+        await shop.call()
 
-    asked = [form["grant_type"] for form in shop.server.asked]
-    await shop.engine.database.run("update source_connection set expires_at = now() where host_id = $1")
-    await shop.call()
-
-    assert asked == ["authorization_code", "refresh_token"]
-    assert [form["refresh_token"] for form in shop.server.asked[1:]] == ["r3fresh-1", "r3fresh-2"]
+    assert [form["grant_type"] for form in shop.server.asked] == ["authorization_code"]
 
 
 async def test_a_connection_that_is_not_refreshed_any_more_asks_for_consent_again(shop: Shop) -> None:
-    shop.server.change = {"refresh_token": "r3fresh-1", "expires_in": 1}
+    shop.server.change = {"refresh_token": "r3fresh-1"}
     await shop.connect()
+    await shop.age(seconds=300)
     refusal = {"error": "invalid_grant", "error_description": "the token r3fresh-1 was revoked"}
     shop.server.instead = web.json_response(refusal, status=400)
 
@@ -324,20 +362,80 @@ async def test_a_token_goes_to_no_other_address_than_the_one_that_the_user_agree
     assert "the consent was for" in refused["content"][0]["text"]
 
 
-async def test_tokens_and_codes_are_in_no_row_in_clear(shop: Shop) -> None:
+async def test_tokens_codes_and_states_are_in_no_row_in_clear(shop: Shop) -> None:
     shop.server.change = {"refresh_token": "r3fresh-1"}
-    await shop.begin()
+    begun = (await shop.begin())["state"]
     await shop.connect()
     await shop.call()
+    async with shop.engine.postgres.owner() as owner:
+        tables = await owner.all(
+            "select oid::regclass::text as name from pg_class where relkind in ('r', 'p') and oid > 16383"
+        )
+        rows = [row[0] for table in tables for row in await owner.all(f"select t::text from {table['name']} t")]
 
+    text = "\n".join(rows)
     token = shop.back_end.asked[-1].headers["Authorization"].removeprefix("Bearer ")
-    kept = await shop.engine.database.all("select c::text as row from source_connection c where host_id = $1")
-    begun = await shop.engine.database.all("select r::text as row from consent_request r where host_id = $1")
-    text = "".join(row["row"] for row in (*kept, *begun))
-    verifier = shop.server.asked[0]["code_verifier"]
-    for secret in (token, "r3fresh-1", "c0de", verifier):
+    assert TOOL in text
+    for secret in (token, "r3fresh-1", "c0de", begun, shop.server.asked[0]["code_verifier"]):
         assert secret not in text
         assert secret.encode().hex() not in text
+
+
+ODD: list[tuple[dict[str, Any], int, list[str]]] = [
+    ({"scope": "orders a\0b \ud800"}, 200, ["orders"]),
+    ({"scope": " ".join(f"s{number}" for number in range(1000))}, 200, [f"s{number}" for number in range(100)]),
+    ({"refresh_token": "\ud800"}, 503, []),
+    ({"refresh_token": "r" * 20_000}, 503, []),
+]
+
+
+@pytest.mark.parametrize(("change", "status", "scopes"), ODD)
+async def test_an_odd_answer_of_an_authorization_server_is_cut_or_refused(
+    shop: Shop, change: dict[str, Any], status: int, scopes: list[str]
+) -> None:
+    shop.server.change = change
+
+    reply = await shop.connect()
+
+    assert (reply.status, (await shop.connection())["scopes"]) == (status, scopes)
+    assert (await shop.call())["isError"] is (status != 200)
+
+
+async def test_a_user_of_the_same_name_in_another_tenant_gets_no_token(shop: Shop) -> None:
+    await shop.connect()
+    await shop.call()
+    await shop.engine.tenants.create("acme")
+    acme = shop.engine.tenant("acme")
+    identity = BackendIdentity("user", issuer=shop.server.url, client_id="holdfast", scopes=("orders",))
+    await acme.sources.add(
+        "shop",
+        document=document(shop.back_end),
+        choice=Choice(everything=True),
+        base_url=shop.back_end.url,
+        identity=identity,
+    )
+
+    execution = await acme.executions.call(TOOL, user="ann")
+
+    assert "you have not connected with shop" in str(execution.error)
+    assert len(shop.back_end.asked) == 1
+
+
+async def test_the_audit_says_who_connected_and_disconnected_and_whom_it_refused(shop: Shop) -> None:
+    bob = await shop.session("bob")
+    await shop.come_back((await shop.begin())["state"], headers=bob)
+    await shop.connect()
+    await shop.site.ask("DELETE", "/api/connections/shop", key=shop.keys["ann"])
+
+    entries = [each for each in await shop.engine.audit.list(target="shop") if "connection" in each.action]
+
+    assert [(each.action, each.outcome, each.user, each.actor) for each in reversed(entries)] == [
+        ("begin_connection", "done", "ann", None),
+        ("complete_connection", "refused", "ann", "bob"),
+        ("begin_connection", "done", "ann", None),
+        ("complete_connection", "done", "ann", None),
+        ("remove_connection", "done", "ann", None),
+    ]
 
 
 async def test_calls_at_the_same_time_on_two_nodes_refresh_a_token_once(
@@ -365,6 +463,47 @@ async def test_calls_at_the_same_time_on_two_nodes_refresh_a_token_once(
     assert {outcome.status for outcome in outcomes} == {"done"}
     assert [form["grant_type"] for form in shop.server.asked] == ["authorization_code", "refresh_token"]
     assert len({asked.headers["Authorization"] for asked in shop.back_end.asked}) == 1
+
+
+async def test_an_engine_that_closes_keeps_the_tokens_that_are_being_refreshed(
+    shop: Shop, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.server.change = {"refresh_token": "r3fresh-1"}
+    await shop.connect()
+    await shop.age(seconds=300)
+    shop.server.change = {"refresh_token": "r3fresh-2"}
+    shop.server.began, shop.server.waits = asyncio.Event(), asyncio.Event()
+    close = TokenCache.close
+
+    async def answer_then_close(cache: TokenCache) -> None:
+        assert shop.server.waits is not None
+        shop.server.waits.set()
+        await close(cache)
+
+    monkeypatch.setattr(TokenCache, "close", answer_then_close)
+    run = Run("ann", None, None, None, None, "call", "key")
+    async with open_engine(config=with_calls_to_this_machine(config)) as other:
+        tool = (await other.tools.get(TOOL)).tool
+        call = asyncio.create_task(other.executor.run(tool, {}, run, timeout=20, max_output_bytes=10_000))
+        async with asyncio.timeout(5):
+            await shop.server.began.wait()
+    call.cancel()
+    await asyncio.wait([call])
+
+    result = await shop.call()
+
+    assert result["isError"] is False
+    assert [form.get("refresh_token") for form in shop.server.asked] == [None, "r3fresh-1"]
+
+
+async def test_a_backend_that_acts_for_a_user_disconnects_that_user(shop: Shop) -> None:
+    await shop.connect()
+    backend = await make_key(shop.engine, "root", scopes=["act-as", "write"])
+
+    removed = await shop.site.ask("DELETE", "/api/connections/shop", key=backend, headers={"Holdfast-User": "ann"})
+
+    assert removed.status == 200, removed
+    assert (await shop.connection())["state"] == "not_connected"
 
 
 @pytest.mark.parametrize("settings", [{"public_url": "https://agents.example.com"}])
@@ -421,6 +560,27 @@ async def test_where_nothing_else_is_left_this_installation_registers_once(shop:
     assert shop.server.headers[-1]["Authorization"].startswith("Basic ")
     rows = await shop.engine.database.all("select r::text as row from oauth_registration r where host_id = $1")
     assert "s3cret" not in rows[0]["row"]
+
+
+async def test_a_registered_client_that_the_server_has_forgotten_is_registered_anew(shop: Shop) -> None:
+    numbers = count(1)
+
+    async def register(_: web.Request) -> web.Response:
+        return web.json_response({"client_id": f"made-up-{next(numbers)}"}, status=201)
+
+    shop.back_end.will_answer("/register", register)
+    shop.server.metadata["registration_endpoint"] = f"{shop.back_end.url}/register"
+    await without_client(shop)
+    shop.server.change = {"refresh_token": "r3fresh-1"}
+    await shop.connect()
+    await shop.age(seconds=300)
+    shop.server.instead = web.json_response({"error": "invalid_client"}, status=401)
+
+    refused = await shop.call()
+
+    assert "/connections?source=shop" in refused["content"][0]["text"]
+    assert "does not know this installation" in (await shop.connection())["reason"]
+    assert (await shop.begin())["client_id"] == "made-up-2"
 
 
 async def test_an_unknown_client_is_told_what_to_register(shop: Shop) -> None:

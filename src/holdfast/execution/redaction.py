@@ -107,10 +107,6 @@ class Redaction:
         """Whether bytes contain a secret."""
         return bool(self._forms) and self._is_in(data.decode(errors="replace"), DEPTH)
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(re.escape, sorted(self._forms, key=lambda form: (-len(form), form)))))
-
     def _text(self, text: str) -> str:
         left, pieces = 0, list[str]()
         for span in _merge(self._spans(text, DEPTH)):
@@ -139,8 +135,12 @@ class Redaction:
             yield from map(view.span, self._within(view.text, depth - 1))
 
     def _find(self, text: str) -> Iterator[Span]:
-        if any(form in text for form in self._forms):
-            yield from (Span(*match.span()) for match in self._pattern.finditer(text))
+        for form in self._forms:
+            start = text.find(form)
+            while start >= 0:
+                end = start + len(form)
+                yield Span(start, end)
+                start = text.find(form, end)
 
     def _in_base64(self, text: str, depth: int) -> Iterator[Span]:
         """Find runs of base64 that contain an encoded secret. A span is the whole run."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge, Unavailable
@@ -9,7 +10,7 @@ from holdfast.core.text import render
 from holdfast.execution.documents import TIMEOUT, Documents
 from holdfast.execution.mcp.discovery import describe
 from holdfast.execution.mcp.http import IN_DOUBT
-from holdfast.execution.mcp.runner import McpBackends
+from holdfast.execution.mcp.runner import McpBackends, with_renewal
 from holdfast.execution.rest.runner import HttpRunner, redact_error
 from holdfast.execution.source_files import SourceFiles
 from holdfast.mcp.protocol import McpError
@@ -91,7 +92,7 @@ class SourceDocuments:
             await self._mcp.servers.restart(upstream)
         try:
             async with asyncio.timeout(TIMEOUT):
-                return await describe(self._mcp.servers, upstream, limit=limit)
+                return await with_renewal(upstream, partial(describe, self._mcp.servers, limit=limit))
         except McpError as error:
             raise Unavailable(
                 f"{upstream.name} does not list what it has",

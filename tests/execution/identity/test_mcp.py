@@ -132,3 +132,24 @@ async def test_a_server_that_refuses_every_token_is_asked_twice(runner: McpRunne
             await runner.run(tool(service), {}, by("ann"), timeout=10)
 
     assert (callers.renewed, service.methods[CALL]) == (1, 2)
+
+
+@pytest.mark.parametrize("status", [401, 200])
+async def test_a_prompt_is_asked_for_again_with_a_new_token(servers: McpServers, callers: Callers, status: int) -> None:
+    backends = McpBackends(cast(Database, OneTenant()), servers, Keyring(), identify=callers.identify)
+    async with ScriptedServer(modern=True).serving() as service:
+        assert isinstance(service, ScriptedServer)
+
+        async def give(request: web.Request, message: Message) -> web.StreamResponse:
+            said = request.headers["Authorization"]
+            if said.endswith("-0"):
+                return web.Response(status=401)
+            return reply(response(message["id"], {"description": f"for {said}"}))
+
+        service.handlers["prompts/get"] = give
+        backend = tool(service).backend
+        assert backend is not None
+        found = await backends.request(backend, "prompts/get", {"name": "a"}, by("ann"))
+
+    assert found["description"] == "for Bearer [secret]"
+    assert (callers.renewed, service.methods["prompts/get"]) == (1, 2)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from time import time
 from typing import Any
 
@@ -25,7 +26,7 @@ from holdfast.skills.request import BackendIdentity
 from holdfast.skills.run import Run
 from tests.access.issuing import claims_of, ed, signed
 from tests.execution.backend import Keyring, Service
-from tests.execution.identity.conftest import add_shop, call, told
+from tests.execution.identity.conftest import EVERYTHING, add_shop, call, described, told
 from tests.oauth.authorization_server import ACCESS_TOKEN, EXCHANGE, SmallServer
 from tests.oauth.keycloak import Keycloak, audience_mapper, confidential_client, public_client
 from tests.server.conftest import running
@@ -154,6 +155,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"expires_in": 0}, {}, "expired already"),
     ({"expires_in": -5}, {}, "expired already"),
     ({}, {"exp": 1}, "expired already"),
+    ({"expires_in": None}, {"exp": 10**400}, "did not say when"),
     ({}, {"aud": "bank"}, "its audience is 'bank' and not 'shop'"),
     ({}, {"aud": ["bank", "casino"]}, "its audience is"),
     ({"access_token": ""}, {}, "no access_token"),
@@ -275,3 +277,48 @@ def test_no_command_to_a_worker_and_no_repr_has_the_caller_s_token() -> None:
 
     assert "a caller's token" not in repr(run)
     assert "a caller's token" not in headers_of(run).values()
+
+
+@pytest.mark.req("MCP-06")
+async def test_a_thousand_first_calls_of_tools_make_one_exchange_per_subject_and_audience_at_keycloak(
+    engine: Engine, keycloak: Keycloak
+) -> None:
+    names = ("bank", "shop")
+    ours = confidential_client(
+        "holdfast",
+        "s3cret",
+        attributes={"standard.token.exchange.enabled": "true"},
+        protocolMappers=[audience_mapper(name) for name in names],
+    )
+    app = public_client("app", protocolMappers=[audience_mapper("holdfast")])
+    audiences = [confidential_client(name, "its own") for name in names]
+    events = {"eventsEnabled": True, "enabledEventTypes": ["TOKEN_EXCHANGE"]}
+    with keycloak.realm(clients=[ours, app, *audiences], users=["ann", "bob"], **events) as realm:
+        subjects = {user: realm.user_token(user, "app") for user in ("ann", "bob")}
+        await engine.secrets.set("client", "s3cret")
+        async with AsyncExitStack() as stack:
+            services = {name: await stack.enter_async_context(Service().serving()) for name in names}
+            for name, service in services.items():
+                identity = BackendIdentity(
+                    "token_exchange", audience=name, issuer=realm.issuer, client_id="holdfast", client_secret="client"
+                )
+                text = described(service.url, {f"/{name}": {"get": {}}})
+                await engine.sources.add(name, document=text, choice=EVERYTHING, identity=identity)
+            tools = {name: (await engine.tools.get(f"get_{name}")).tool for name in names}
+
+            async def run(number: int) -> str:
+                user, name = ("ann", "bob")[number % 2], names[number // 2 % 2]
+                by = Run(user, None, None, None, None, f"call-{number}", f"key-{number}", token=subjects[user])
+                return (await engine.executor.run(tools[name], {}, by, timeout=60, max_output_bytes=10_000)).status
+
+            outcomes = await asyncio.gather(*map(run, range(1000)))
+        exchanges = realm.administer("GET", "/events?type=TOKEN_EXCHANGE&max=1000")
+
+    sent = {name: {asked.headers["Authorization"] for asked in service.asked} for name, service in services.items()}
+    claims = [read(token.removeprefix("Bearer ")) for name in names for token in sent[name]]
+    assert set(outcomes) == {"done"}
+    assert [len(service.asked) for service in services.values()] == [500, 500]
+    assert len(exchanges) == 4
+    assert sorted((each["aud"], each["preferred_username"]) for each in claims) == [
+        ("bank", "ann"), ("bank", "bob"), ("shop", "ann"), ("shop", "bob"),
+    ]  # fmt: skip

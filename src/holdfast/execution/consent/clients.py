@@ -94,9 +94,9 @@ class OAuthClients:
             secret = values[client.secret_name]
         return OAuthClient(client.id, secret, client.auth)
 
-    async def forget(self, issuer: str, redirect_uri: str) -> None:
-        """Forget a client that its authorization server does not know any more: the next connection registers anew."""
-        await self._database.run(sql("remove_registration"), issuer, redirect_uri)
+    async def forget(self, issuer: str) -> None:
+        """Forget the clients of a server that does not know one any more: the next connection registers anew."""
+        await self._database.run(sql("remove_registration"), issuer)
 
     async def _registered(
         self, issuer: str, endpoint: str, target: ConsentTarget, address: PublicAddress

@@ -198,10 +198,8 @@ class UserConnections:
         row = await self._database.one(sql("consent_request"), digest)
         return await self._begun(row, digest)
 
-    async def complete(
-        self, state: str, answer: Mapping[str, str], *, caller: str | None, session: UUID | None
-    ) -> BegunConsent:
-        """Complete a connection with the answer of the authorization server, and return which one it was.
+    async def complete(self, state: str, answer: Mapping[str, str], *, caller: str | None, session: UUID | None) -> str:
+        """Complete a connection with the answer of the authorization server, and return the name of the source.
 
         `caller` and `session` are those of the browser, if it is signed in. A state is used up, whatever the answer,
         unless it came with the wrong browser. Raises ConsentDeclined if the user has not agreed.
@@ -228,7 +226,7 @@ class UserConnections:
             got = await self._endpoint.request(grant.token_url, form, client)
         except TokenRefused as error:
             if error.error == "invalid_client" and grant.client.registered:
-                await self._clients.forget(grant.issuer, pending.redirect_uri)
+                await self._clients.forget(grant.issuer)
             raise
         check_bearer(got, grant.source)
         tokens = GrantedTokens(grant, got.access_token, got.refresh_token or "")
@@ -246,7 +244,7 @@ class UserConnections:
             got.expires_in,
         )
         await self._tokens.forget(begun.source, begun.user)
-        return begun
+        return begun.source
 
     async def remove(self, source: str, user: str) -> Removal:
         """Remove a connection, and revoke its tokens where the authorization server offers that (RFC 7009)."""

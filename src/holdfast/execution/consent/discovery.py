@@ -16,16 +16,16 @@ from holdfast.core.issuers import is_url
 from holdfast.execution.consent.web import ask
 from holdfast.execution.egress import Egress, checked_url
 from holdfast.execution.identity.authorization_servers import AuthorizationServer, AuthorizationServers
+from holdfast.execution.identity.token_endpoint import scopes_of
 from holdfast.postgres.database import Row
 from holdfast.skills.request import Backend, BackendIdentity
 
 METADATA = "/.well-known/oauth-protected-resource"
 OK, UNAUTHORIZED = 200, 401
-MOST_SCOPES = 100
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
+_BEARER = re.compile(r"(?:\A|,)\s*bearer(?=\s|\Z)", re.IGNORECASE)
 _PARAMETER = re.compile(r'([a-zA-Z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")  # RFC 6749, 3.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +126,15 @@ class ConsentDiscovery:
     async def _of_mcp_server(self, source: ConsentSource) -> ConsentTarget:
         """Ask a server for its challenge, its metadata, and those of its authorization server."""
         answer = await ask(self._egress, "POST", source.address, PING)
-        challenge = challenge_of(answer.headers.get("WWW-Authenticate", "")) if answer.status == UNAUTHORIZED else {}
+        challenge = challenge_of(answer.challenges) if answer.status == UNAUTHORIZED else {}
         resource = await self._metadata(source, challenge.get("resource_metadata", ""))
         if not resource.authorization_servers:
             raise _undiscovered(source, "its metadata name no authorization server")
         server = await self._servers.find(resource.authorization_servers[0])
         if "S256" not in server.code_challenge_methods_supported:
             raise _undiscovered(source, "its authorization server does not support PKCE (S256)")
-        scopes = source.identity.scopes or scopes_of(challenge.get("scope", "")) or resource.scopes_supported
-        return ConsentTarget(server, scopes[:MOST_SCOPES], source.identity.resource or resource.resource)
+        said = scopes_of(challenge.get("scope", "")) or scopes_of(" ".join(resource.scopes_supported))
+        return ConsentTarget(server, source.identity.scopes or said, source.identity.resource or resource.resource)
 
     async def _metadata(self, source: ConsentSource, named: str) -> UpstreamResource:
         why = "it has no metadata of a protected resource"
@@ -157,16 +157,12 @@ class ConsentDiscovery:
 
 
 def challenge_of(header: str) -> dict[str, str]:
-    """Return the parameters of a challenge; none if it is not for bearer tokens."""
-    if not header.lower().startswith("bearer"):
+    """Return the parameters of the first challenge for bearer tokens; none if there is no such challenge."""
+    begin = _BEARER.search(header)
+    if begin is None:
         return {}
-    pairs = _PARAMETER.findall(header)
+    pairs = _PARAMETER.findall(header, begin.end())
     return {name.lower(): re.sub(r"\\(.)", r"\1", quoted) or plain for name, quoted, plain in reversed(pairs)}
-
-
-def scopes_of(text: str) -> tuple[str, ...]:
-    """Return the scopes in a text."""
-    return tuple(each for each in text.split(" ") if _SCOPE.fullmatch(each))
 
 
 def well_known(url: str) -> Iterator[str]:

@@ -32,6 +32,7 @@ SETTLED = 60.0  # seconds after which a token that the back end refuses is refre
 PAUSE = 0.2  # seconds between two looks at the row of such a refresh
 REFUSED = "the back end refused the token"
 UNREFRESHED = "the authorization server does not refresh the token any more"
+UNKNOWN = "the authorization server does not know this installation any more"
 QUESTION = "holdfast_connection"  # name of the input request; no tool uses it
 CONSENT_PATH = "/connections?source="
 
@@ -62,9 +63,9 @@ class TokenCache:
 
     async def close(self) -> None:
         """Wait for the refreshes in progress: their servers may have replaced the refresh tokens already."""
+        await self.tokens.close()
         if self.refreshes:
             await asyncio.wait(self.refreshes, timeout=CLAIM)
-        await self.tokens.close()
 
 
 class UserTokens:
@@ -114,7 +115,7 @@ class UserTokens:
             if not row["refreshable"] or row["age"] < SETTLED:
                 await self._break(row, user, REFUSED)
                 raise self.required(source, REFUSED)
-            await self._refresh(source, user, row, again=False)
+            await self._refresh(source, user, row, is_good=False)
         return await self.get(source, user, token.origin)
 
     async def forget(self, source: str, user: str) -> None:
@@ -142,9 +143,9 @@ class UserTokens:
         if row["broken"] is not None:
             raise self.required(source, row["broken"])
         left: float | None = row["seconds_left"]
-        if left is not None and left <= MARGIN:
+        if left is not None and left <= min(MARGIN, row["lifetime"] / 4):
             if row["refreshable"]:
-                row = await self._refresh(source, user, row, again=left > 0)
+                row = await self._refresh(source, user, row, is_good=left > 0)
             elif left <= 0:
                 await self._break(row, user, "the token has expired")
                 raise self.required(source, "the token has expired")
@@ -154,8 +155,8 @@ class UserTokens:
         token = UsableToken(text, Redaction([text]), row["origin"], row["generation"])
         return token, FRESH if left is None else max(0.0, min(FRESH, left))
 
-    async def _refresh(self, source: str, user: str, row: Row, *, again: bool) -> Row:
-        """Return the row with new tokens. With `again`, the old token is still good: a failure is for the next call."""
+    async def _refresh(self, source: str, user: str, row: Row, *, is_good: bool) -> Row:
+        """Return the row with new tokens. If the old token is still good, do not wait for them, and return the row."""
         key = (row["source_id"], store(user), row["generation"])
         if await self._database.run(sql("claim_refresh"), *key, CLAIM):
             # A caller that gives up does not end it: the server may have replaced the refresh token already.
@@ -163,16 +164,9 @@ class UserTokens:
             self._cache.refreshes.add(work)
             work.add_done_callback(self._cache.refreshes.discard)
             work.add_done_callback(_observe)
-            try:
+            if not is_good:
                 await asyncio.shield(work)
-            except ConsentRequired:
-                raise
-            except HoldfastError as error:
-                if not again:
-                    raise
-                log.info("a token for the source %s could not be refreshed yet: %s", source, error)
-                return row
-        elif again:
+        if is_good:
             return row
         return await self._refreshed(source, user, row["generation"])
 
@@ -203,9 +197,13 @@ class UserTokens:
             client = await self._clients.authenticated(grant.client, source, grant.token_url)
             answer = await self._endpoint.request(grant.token_url, form, client)
         except TokenRefused as error:
-            if error.error == "invalid_grant":
-                await self._break(row, user, UNREFRESHED)
-                raise self.required(source, UNREFRESHED) from None
+            why = UNREFRESHED if error.error == "invalid_grant" else ""
+            if error.error == "invalid_client" and grant.client.registered:
+                await self._clients.forget(grant.issuer)
+                why = UNKNOWN
+            if why:
+                await self._break(row, user, why)
+                raise self.required(source, why) from None
             await self._database.run(sql("release_refresh"), *place)
             raise
         except BaseException:
@@ -268,5 +266,9 @@ def check_bearer(answer: TokenAnswer, source: str) -> None:
 
 
 def _observe(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, HoldfastError):
-        log.error("internal error: a token could not be refreshed", exc_info=error)
+    """Log a refresh that failed: nobody may wait for it, and the next call tries again."""
+    error = None if task.cancelled() else task.exception()
+    if isinstance(error, HoldfastError):
+        log.info("a user's token was not refreshed: %s", error)
+    elif error is not None:
+        log.error("internal error: a user's token was not refreshed", exc_info=error)

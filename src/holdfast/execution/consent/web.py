@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from yarl import URL
 
-from holdfast.core.errors import HoldfastError, TimedOut
+from holdfast.core.errors import HoldfastError, TimedOut, TooLarge, Unavailable
 from holdfast.core.text import parse, render
 from holdfast.execution.egress import Egress, Hop, checked_url
 from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT
@@ -20,10 +20,13 @@ MAX_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """The answer of a server. `fields` are those of a JSON object; empty if it is something else."""
+    """The answer of a server. `fields` are those of a JSON object; empty if it is something else.
+
+    `challenges` are those of `WWW-Authenticate`, of which an answer can have several.
+    """
 
     status: int
-    headers: Mapping[str, str]
+    challenges: str
     fields: Mapping[str, Any]
 
 
@@ -55,7 +58,11 @@ async def _ask(egress: Egress, method: str, url: URL, headers: Mapping[str, str]
                 if response.headers.get("Content-Type", "").partition(";")[0].strip().lower() == "application/json":
                     encoding = response.headers.get("Content-Encoding", "")
                     content = await read_body(response.content.iter_any(), encoding=encoding, limit=MAX_BYTES)
-                return WebAnswer(response.status, response.headers.copy(), _fields(content))
+                challenges = ", ".join(response.headers.getall("WWW-Authenticate", ()))
+                return WebAnswer(response.status, challenges, _fields(content))
+        except TooLarge:
+            why = f"its answer has more than {MAX_BYTES:,} bytes"
+            raise Unavailable(f"{hop.host} cannot be asked", why=why) from None
         except HoldfastError:
             raise
         except Exception as error:  # noqa: BLE001 - errors that are not the connection's are raised again

@@ -133,18 +133,16 @@ class IdentityKeys:
         return await self.list()
 
     async def _keys(self, oldest: float) -> _Loaded:
-        age = float("inf") if self._loaded is None else self._clock() - self._loaded.at
+        known = self._loaded if self._loaded is not None and self._loaded.rows else None
+        age = float("inf") if known is None else self._clock() - known.at
         if age >= FRESH:
             reading = self._start_reading()
-            if age >= oldest or not self._loaded or not self._loaded.rows:
+            if age >= oldest:
                 try:
                     await asyncio.shield(reading)
                 except HoldfastError as error:
                     raise again(error) from None
         assert self._loaded is not None
-        if not self._loaded.rows:
-            await self._add(first=True, at_once=False, by="")
-            await self._read()
         return self._loaded
 
     def _start_reading(self) -> asyncio.Task[None]:
@@ -156,6 +154,9 @@ class IdentityKeys:
     async def _read_in_background(self) -> None:
         try:
             await self._read()
+            if self._loaded is not None and not self._loaded.rows:
+                await self._add(first=True, at_once=False, by="")
+                await self._read()
         finally:
             self._reading = None
 

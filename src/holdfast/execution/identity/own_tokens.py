@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
+from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ids import TenantId
 from holdfast.core.json_limits import decode
 from holdfast.execution.egress import checked_url
@@ -114,9 +114,12 @@ def check_kind(answer: TokenAnswer, identity: BackendIdentity, *, others: tuple[
 
 def lifetime_of(answer: TokenAnswer) -> float | None:
     """Return in how many seconds a token expires: as the server says, or as the token itself does, if it is a JWT."""
-    if answer.expires_in is not None:
-        return answer.expires_in
-    expires = claims_of(answer.access_token).get("exp")
+    return seconds_left(answer.access_token) if answer.expires_in is None else answer.expires_in
+
+
+def seconds_left(token: str) -> float | None:
+    """Return in how many seconds a JWT expires; None if it does not say, or is another token."""
+    expires = claims_of(token).get("exp")
     is_time = isinstance(expires, int | float) and not isinstance(expires, bool) and abs(expires) < 1e15
     return float(cast(float, expires)) - time() if is_time else None
 
@@ -145,8 +148,3 @@ def unusable(identity: BackendIdentity, why: str) -> Unavailable:
     server = identity.token_url or identity.issuer
     host = checked_url(server).raw_host if server else NO_OWNER
     return Unavailable(f"the authorization server {host} gave no usable token", why=why)
-
-
-def unknown_kind(kind: str) -> InvalidInput:
-    """Return the error for an identity that this engine does not know."""
-    return InvalidInput("the back end was not called", why=f"the identity {kind!a} of its source is unknown here")

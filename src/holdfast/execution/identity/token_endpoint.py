@@ -22,6 +22,7 @@ from holdfast.execution.rest.redirects import REDIRECTS
 from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT
 from holdfast.execution.rest.responses import read_body
 from holdfast.execution.rest.runner import connection_error, is_stale
+from holdfast.skills.sources.identity import MAX_SCOPES, SCOPE
 
 TIMEOUT = 10.0  # seconds, for the whole exchange
 MAX_ANSWER_BYTES = 128 * 1024
@@ -35,6 +36,8 @@ _SECRET_FIELDS = frozenset({
     "refresh_token", "subject_token", "token",
 })  # fmt: skip
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_REFRESH_TOKEN = re.compile(r"[\x20-\x7e]+")
+_SCOPE = re.compile(SCOPE)
 _ERROR = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
 
 Form = Mapping[str, str | Sequence[str]]
@@ -62,7 +65,6 @@ class TokenAnswer:
     scopes: tuple[str, ...] | None = None
     refresh_token: str | None = field(default=None, repr=False)
     issued_token_type: str | None = None
-    id_token: str | None = field(default=None, repr=False)
 
 
 class TokenRefused(Unavailable):
@@ -207,10 +209,9 @@ def _answer_of(fields: Mapping[str, Any], host: str) -> TokenAnswer:
         access_token=token,
         token_type=kind,
         expires_in=_seconds(fields.get("expires_in"), host),
-        scopes=_scopes(fields.get("scope")),
-        refresh_token=_text(fields.get("refresh_token")),
+        scopes=None if (scopes := _text(fields.get("scope"))) is None else scopes_of(scopes),
+        refresh_token=_refresh_token(fields.get("refresh_token"), host),
         issued_token_type=_text(fields.get("issued_token_type")),
-        id_token=_text(fields.get("id_token")),
     )
 
 
@@ -225,8 +226,16 @@ def _seconds(value: object, host: str) -> float | None:
     return min(float(value), MAX_SECONDS)
 
 
-def _scopes(value: object) -> tuple[str, ...] | None:
-    return tuple(value.split()) if isinstance(value, str) else None
+def scopes_of(text: str) -> tuple[str, ...]:
+    """Return the scopes in a text (RFC 6749, 3.3), without what is none."""
+    return tuple(each for each in text.split() if _SCOPE.fullmatch(each))[:MAX_SCOPES]
+
+
+def _refresh_token(value: object, host: str) -> str | None:
+    text = _text(value)
+    if text is not None and (not _REFRESH_TOKEN.fullmatch(text) or len(text) > MAX_TOKEN_BYTES):
+        raise _invalid(host, f"its refresh_token is not a text of at most {MAX_TOKEN_BYTES:,} printable characters")
+    return text
 
 
 def _text(value: object) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from hashlib import sha256
-from time import monotonic, time
+from time import monotonic
 from typing import Any, cast
 
 from holdfast.core.errors import Unauthenticated
@@ -16,7 +16,7 @@ from holdfast.execution.identity.own_tokens import (
     check_kind,
     claims_of,
     kept_token,
-    lifetime_of,
+    seconds_left,
     target_of,
     unusable,
     usable_seconds,
@@ -55,7 +55,7 @@ class TokenExchange:
             return found
 
         async def exchange() -> tuple[KeptToken, float]:
-            left = seconds_left(subject)
+            left = checked_seconds(subject)
             form = {
                 "grant_type": GRANT,
                 "subject_token": subject,
@@ -86,26 +86,20 @@ def check_answer(answer: TokenAnswer, identity: BackendIdentity) -> float:
         given = "no type" if answer.issued_token_type is None else f"the type {answer.issued_token_type[:SHOWN]!a}"
         raise unusable(identity, f"it issued a token of {given}, and not an access token or a JWT")
     check_kind(answer, identity, others=("n_a",))
-    seconds = lifetime_of(answer)
-    if seconds is None:
+    known = [each for each in (answer.expires_in, seconds_left(answer.access_token)) if each is not None]
+    if not known:
         raise unusable(identity, "it did not say when the token expires")
+    seconds = min(known)
     if seconds <= 0:
         raise unusable(identity, "it has expired already")
-    claims = claims_of(answer.access_token)
-    expires = claims.get("exp")
-    if isinstance(expires, int | float) and not isinstance(expires, bool):
-        seconds = min(seconds, expires - time())
-        if seconds <= 0:
-            raise unusable(identity, "it has expired already")
-    _check_audience(claims, identity)
+    _check_audience(claims_of(answer.access_token), identity)
     return seconds
 
 
-def seconds_left(subject: str) -> float:
+def checked_seconds(subject: str) -> float:
     """Return in how many seconds the caller's token expires. Raise Unauthenticated if it has."""
-    expires = claims_of(subject).get("exp")
-    left = expires - time() if isinstance(expires, int | float) else 0.0
-    if left <= 0:
+    left = seconds_left(subject)
+    if left is None or left <= 0:
         raise Unauthenticated(
             "the caller's token has expired", why="it is no longer exchanged", next="Request a new token."
         )

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -13,7 +14,7 @@ from holdfast.core.background import PeriodicJob, end_task
 from holdfast.core.errors import HoldfastError
 from holdfast.core.shares import set_holder
 from holdfast.execution.mcp.http import SessionGone
-from holdfast.execution.mcp.runner import McpBackends
+from holdfast.execution.mcp.runner import McpBackends, with_renewal
 from holdfast.mcp.protocol import McpError
 from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.sql import statements
@@ -71,7 +72,7 @@ class McpListener(PeriodicJob):
             began = monotonic()
             try:
                 upstream, _ = await backends.upstream(backend)
-                await backends.servers.listen(upstream, row["announces"])
+                await with_renewal(upstream, partial(backends.servers.listen, lists=row["announces"]))
             except (HoldfastError, McpError, SessionGone, TimeoutError) as error:
                 log.info("the stream of the source %s has ended: %s", row["name"], error)
             except Exception:

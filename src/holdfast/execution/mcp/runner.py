@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TimedOut, Unavailable
@@ -36,6 +36,8 @@ from holdfast.skills.tool import Tool
 CALL = "tools/call"
 NOBODY = Run(None, None, None, None, None, "", "")
 TIMEOUT = 60.0  # seconds
+
+Found = TypeVar("Found")
 
 
 class McpBackends:
@@ -114,12 +116,15 @@ class McpBackends:
         def owner() -> str:
             return owner_of(upstream, run, method, params)
 
-        exchange = self.servers.resume(run.client.waiting, owner()) if run.client.waiting else None
-        if exchange is None:
-            exchange = self.servers.begin(upstream, method, params, client=run.client)
+        async def call(upstream: Upstream) -> Mapping[str, Any]:
+            exchange = self.servers.resume(run.client.waiting, owner()) if run.client.waiting else None
+            if exchange is None:
+                exchange = self.servers.begin(upstream, method, params, client=run.client)
+            result = finish(self.servers, exchange, run, owner)
+            return await within(timeout, result, upstream, is_idempotent=method in READING)
+
         timeout = self._timeout if backend.timeout is None else backend.timeout
-        call = finish(self.servers, exchange, run, owner)
-        return await within(timeout, call, upstream, is_idempotent=method in READING)
+        return await with_renewal(upstream, call)
 
 
 class McpRunner:
@@ -138,20 +143,13 @@ class McpRunner:
         upstream, redaction = await self._backends.upstream(tool.backend, run, tool=tool.name)
         params = {"name": tool.request.mcp.name, "arguments": dict(arguments)}
 
-        async def call(upstream: Upstream, exchange: Exchange) -> Mapping[str, Any]:
+        async def call(upstream: Upstream) -> Mapping[str, Any]:
+            exchange = await self._exchange(tool, upstream, params, run)
             result = finish(self._servers, exchange, run, lambda: owner_of(upstream, run, CALL, params))
             return await within(timeout, result, upstream, is_idempotent=tool.idempotent)
 
         try:
-            exchange = await self._exchange(tool, upstream, params, run)
-            try:
-                found = await call(upstream, exchange)
-            except UnexpectedStatus as refused:
-                renewed = None if exchange.has_asked else await _with_new_token(upstream, refused)
-                if renewed is None:
-                    raise
-                redaction = renewed.redaction
-                found = await call(renewed, await self._exchange(tool, renewed, params, run))
+            found = await with_renewal(upstream, call)
         except McpError as error:
             return Result(f"{error.message} (code {error.code})", failed=True)
         except HoldfastError as error:
@@ -197,21 +195,32 @@ async def finish(servers: McpServers, exchange: Exchange, run: Run, owner: Calla
     except InputRequired:
         run.client.waiting = servers.wait_for_client(exchange, owner())
         raise
+    except UnexpectedStatus as refused:
+        servers.cancel(exchange)
+        if exchange.has_asked:  # it is no refusal of the whole call, a part of which the server has processed
+            raise Unavailable(refused.what, why=refused.why, next=refused.next) from None
+        raise
     except BaseException:
         servers.cancel(exchange)
         raise
 
 
-async def _with_new_token(upstream: Upstream, refused: UnexpectedStatus) -> Upstream | None:
-    """Return a server with a new token, if it has refused one that was kept. Then it has not processed the request."""
-    identity = upstream.identity
-    if refused.status != HTTPStatus.UNAUTHORIZED or identity is None or identity.renew is None:
-        return None
-    renewed = await identity.renew()
-    if renewed is None:
-        return None
+async def with_renewal(upstream: Upstream, call: Callable[[Upstream], Awaitable[Found]]) -> Found:
+    """Call a server, and once more with a new token if it has refused one that was kept.
+
+    With the status 401, it says that it has not processed the request.
+    """
+    try:
+        return await call(upstream)
+    except UnexpectedStatus as refused:
+        identity = upstream.identity
+        if refused.status != HTTPStatus.UNAUTHORIZED or identity is None or identity.renew is None:
+            raise
+        renewed = await identity.renew()
+        if renewed is None:
+            raise
     redaction = upstream.redaction.and_also(renewed.redaction)
-    return replace(upstream, identity=replace(renewed, renew=None), redaction=redaction)
+    return await call(replace(upstream, identity=renewed, redaction=redaction))
 
 
 def server_of(backend: Backend) -> McpServer:

@@ -14,8 +14,6 @@ from uuid import UUID
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from holdfast.access.principals import Principal
-from holdfast.audit.audit import Audit
 from holdfast.audit.entries import AuditEntry, outcome_of_error
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, NotFound, TimedOut, Unavailable
 from holdfast.execution.consent.clients import CALLBACK, DOCUMENT, PublicAddress
@@ -25,7 +23,6 @@ from holdfast.execution.consent.connections import (
     ConsentDeclined,
     ConsentUrl,
     Removal,
-    UserConnections,
     unknown_state,
 )
 from holdfast.server.challenges import base_of
@@ -41,7 +38,7 @@ TITLE = "Connect"
 ASK = """<p><strong>{user}</strong> will be able to use your account at <strong>{issuer}</strong> with the tools of
 <strong>{source}</strong>, which are at {host}.</p>
 <p>Continue only if you are {user} and have begun this yourself. If somebody has sent you here, close this page.</p>
-<form method="post" action="{root}{callback}">{fields}<button autofocus>Connect</button></form>"""
+<form method="post" action="{root}{callback}">{fields}<button>Connect</button></form>"""
 DONE = "<p>{source} is connected. You can close this page.</p>"
 FIELD = '<input type="hidden" name="{name}" value="{value}">'
 
@@ -71,9 +68,12 @@ async def list_connections(call: ApiCall) -> ConnectionList:
 
 
 @operations.declare(
-    "POST", "/api/connections/{source}", needs="write", errors=[NotFound, InvalidInput, Unavailable, TimedOut],
+    "POST",
+    "/api/connections/{source}",
+    needs="write",
+    errors=[NotFound, InvalidInput, Unavailable, TimedOut],
     audit=True,
-)  # fmt: skip
+)
 async def begin_connection(call: ApiCall, source: SourceName) -> ConsentUrl:
     """Begin to connect with a source. Open the URL in a browser, sign in there, and agree."""
     call.principal.require_person()
@@ -95,7 +95,7 @@ async def consent_page(
 ) -> Response:
     """Show the page to which the authorization server sends the browser. It asks before it connects."""
     try:
-        begun = await call.engine.connections_of(state).begun(state)
+        begun = await call.engine.of_state(state).connections.begun(state)
     except HoldfastError as failure:
         return _page(call, refusal(failure), status=status_of(failure))
     answer = ConsentAnswer(state, code, iss, error)
@@ -121,11 +121,7 @@ async def complete_connection(call: ApiCall, body: ConsentAnswer) -> Response:
     if caller is not None:
         caller.require_person()
     try:
-        connections = call.engine.connections_of(body.state)
-        tenant = await connections.tenant()
-        if caller is not None and caller.tenant != tenant:
-            raise unknown_state()
-        source = await _complete(connections, call.engine.tenant(tenant).audit, caller, call, body)
+        source = await _complete(call, body)
     except ConsentDeclined as declined:
         return _page(call, refusal(declined))
     except HoldfastError as error:
@@ -137,25 +133,31 @@ async def complete_connection(call: ApiCall, body: ConsentAnswer) -> Response:
     )
 
 
-async def _complete(
-    connections: UserConnections, audit: Audit, caller: Principal | None, call: ApiCall, body: ConsentAnswer
-) -> str:
-    """Complete a connection, record it in the audit, and return the name of the source.
-
-    The browser need not be signed in: the entry then has the user who began it.
-    """
-    await audit.check()
-    answer: Mapping[str, str] = {name: text for name, text in msgspec.to_builtins(body).items() if name != "state"}
-    user, key = (None, None) if caller is None else (caller.user, caller.key)
-    entry = AuditEntry(action="complete_connection", user=user, key=key)
+async def _complete(call: ApiCall, body: ConsentAnswer) -> str:
+    """Complete a connection, and return its source. The audit has an entry of who did it, or why it was refused."""
+    caller = call.caller
+    here = call.engine.of_state(body.state)
+    if caller is not None and caller.tenant != await here.connections.tenant():
+        raise unknown_state()
+    begun = await here.connections.begun(body.state)
+    entry = AuditEntry(action="complete_connection", target=begun.source, user=begun.user)
+    session = None
+    if caller is not None:
+        session = _session(call, caller.key)
+        actor = None if caller.user == begun.user else caller.user
+        entry = msgspec.structs.replace(entry, actor=actor, key=caller.key)
+    await here.audit.check()
+    given: Mapping[str, str] = {name: text for name, text in msgspec.to_builtins(body).items() if name != "state"}
     try:
-        done = await connections.complete(body.state, answer, caller=user, session=_session(call, key))
-    except HoldfastError as error:
+        await here.connections.complete(
+            body.state, given, caller=None if caller is None else caller.user, session=session
+        )
+    except Exception as error:
         outcome, code = outcome_of_error(error)
-        await audit.record(msgspec.structs.replace(entry, outcome=outcome, code=code))
+        await here.audit.record(msgspec.structs.replace(entry, outcome=outcome, code=code))
         raise
-    await audit.record(msgspec.structs.replace(entry, user=done.user, target=done.source))
-    return done.source
+    await here.audit.record(entry)
+    return begun.source
 
 
 @operations.declare("GET", DOCUMENT, needs="nobody")

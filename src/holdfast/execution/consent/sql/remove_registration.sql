@@ -1,2 +1,2 @@
--- Forgets a client that its authorization server does not know any more.
-delete from oauth_registration where host_id = $1 and issuer = $2 and redirect_uri = $3
+-- Forgets the clients of an authorization server that does not know one of them any more.
+delete from oauth_registration where host_id = $1 and issuer = $2
