@@ -164,7 +164,10 @@ async def test_a_decision_has_an_entry_over_http_and_over_a_socket(desk: Site, m
     assert (by_socket.target, by_socket.details) == (second["approvals"][0]["id"], {"decision": "approve"})
     assert by_socket.via == "websocket"
     refunds = await desk.engine.audit.list(target="refund")
-    assert [(found.outcome, found.via, found.agent) for found in refunds] == [("done", "agent", "support")]
+    assert [(found.outcome, found.code, found.via, found.agent) for found in refunds] == [
+        ("done", "", "agent", "support"),
+        ("refused", "forbidden", "agent", "support"),
+    ]
 
 
 async def test_what_users_do_with_their_own_data_has_no_entry_until_they_delete_it(site: Site, key: str) -> None:
