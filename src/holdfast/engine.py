@@ -187,6 +187,7 @@ class Engine:
             memory=self.memory,
             skills=skills,
             executor=self.executor,
+            audit=self.audit_policy,
             scripts=self.scripts,
             quotas=self.quotas,
         )

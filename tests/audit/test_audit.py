@@ -396,8 +396,8 @@ async def test_the_login_of_a_tenant_reads_its_own_audit_and_writes_none(engine:
 
         def rows(statement: str) -> list[tuple[object, ...]]:
             connection.rollback()
-            connection.execute(f"set holdfast.tenant = '{default}'")
-            return connection.execute(statement).fetchall()  # pyright: ignore[reportArgumentType, reportCallIssue]
+            connection.execute(f"set holdfast.tenant = '{default}'".encode())
+            return connection.execute(statement.encode()).fetchall()
 
         assert rows("select target from audit") == [("ours",)]
         for table in ("audit_person", "audit_chain"):

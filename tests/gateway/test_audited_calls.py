@@ -238,3 +238,14 @@ async def test_a_call_whose_entry_cannot_be_written_is_not_answered_and_the_next
             await gateway.call(ann, "track", {"parcel": "P-2"})
 
     assert ran == 1
+
+
+async def test_calls_of_an_agent_s_turn_that_are_refused_have_entries(served: Engine, model: Player) -> None:
+    model.says(calls(("absent", {"any": "thing"})), calls(("track", {"parcel": 7})), "Sorry.")
+
+    await ended(served, await served.agents.send("support", "Where is P-1?", user="ann"))
+
+    arguments, absent = await served.audit.list()
+    assert (absent.target, absent.outcome, absent.code) == ("absent", "refused", "not_found")
+    assert (arguments.target, arguments.outcome, arguments.code) == ("track", "refused", "invalid_input")
+    assert (arguments.user, arguments.agent, arguments.via) == ("ann", "support", "agent")

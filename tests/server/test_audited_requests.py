@@ -164,7 +164,10 @@ async def test_a_decision_has_an_entry_over_http_and_over_a_socket(desk: Site, m
     assert (by_socket.target, by_socket.details) == (second["approvals"][0]["id"], {"decision": "approve"})
     assert by_socket.via == "websocket"
     refunds = await desk.engine.audit.list(target="refund")
-    assert [(found.outcome, found.via, found.agent) for found in refunds] == [("done", "agent", "support")]
+    assert [(found.outcome, found.code, found.via, found.agent) for found in refunds] == [
+        ("done", "", "agent", "support"),
+        ("refused", "forbidden", "agent", "support"),
+    ]
 
 
 async def test_what_users_do_with_their_own_data_has_no_entry_until_they_delete_it(site: Site, key: str) -> None:
@@ -270,3 +273,32 @@ async def test_an_export_can_take_longer_than_other_requests(
     exported = await site.ask("GET", "/api/audit/export", key=key)
 
     assert json.loads(exported.body.splitlines()[-1])["end"]["seq"] == 1
+
+
+async def test_a_direct_call_that_is_refused_or_repeated_has_an_entry_as_one_that_is_made(desk: Site) -> None:
+    ann, bob = await make_key(desk.engine), await make_key(desk.engine, "bob", scopes=["read"])
+    track, right = "/api/tools/track/call", {"arguments": {"parcel": "A-1"}, "key": "once"}
+
+    replies = [
+        await desk.ask("POST", track, key=ann, json=right),
+        await desk.ask("POST", track, key=ann, json=right),
+        await desk.ask("POST", track, key=bob, json=right),
+        await desk.ask("POST", "/api/tools/absent/call", key=ann, json=right),
+        await desk.ask("POST", track, key=ann, json={"arguments": {"parcel": 7}}),
+        await desk.ask("POST", track, key=ann, json={"argumentz": {}}),
+        await desk.ask("POST", track, key=ann, json={"arguments": {"parcel": "A-2"}, "key": "once"}),
+    ]
+
+    own = desk.engine.tenant(await desk.engine.tenants.id_of("default"))
+    found = [*reversed(await own.audit.list(action="tool.call"))]
+    assert [reply.status for reply in replies] == [200, 200, 403, 404, 400, 400, 409]
+    assert [(each.target, each.outcome, each.code, each.user) for each in found] == [
+        ("track", "done", "", "ann"),
+        ("track", "done", "", "ann"),
+        ("track", "refused", "forbidden", "bob"),
+        ("absent", "refused", "not_found", "ann"),
+        ("track", "refused", "invalid_input", "ann"),
+        ("track", "refused", "invalid_input", "ann"),
+        ("track", "refused", "already_exists", "ann"),
+    ]
+    assert [bool(each.notes) for each in found[:2]] == [False, True]

@@ -27,6 +27,7 @@ from holdfast.core.ids import TenantId
 from holdfast.core.settings import AgentSettings, LlmSettings
 from holdfast.core.shares import Shares, shared_by_tenant
 from holdfast.execution.executor import Executor
+from holdfast.execution.policies.audit import AuditPolicy
 from holdfast.execution.scripts import Scripts
 from holdfast.llm import Caller
 from holdfast.memory import Memories
@@ -58,6 +59,7 @@ class SharedAgents:
         memory: Memories,
         skills: TenantSkills,
         executor: Executor,
+        audit: AuditPolicy,
         scripts: Scripts,
         quotas: Quotas,
     ) -> "TenantAgents":
@@ -92,6 +94,7 @@ class SharedAgents:
             memory=memory,
             skills=skills,
             executor=executor,
+            audit=audit,
             scripts=scripts,
             quotas=quotas,
         )
@@ -111,6 +114,7 @@ class TenantAgents:
     memory: Memories
     skills: TenantSkills
     executor: Executor
+    audit: AuditPolicy
     scripts: Scripts
     quotas: Quotas
 
@@ -143,6 +147,7 @@ class TenantAgents:
                 finding=self.skills.search,
                 rules=self.skills.rules,
                 executor=self.executor,
+                audit=self.audit,
                 memory_tools=memory_tools(self.notes, self.memory),
                 granted=code_tools(self.scripts, timeout=shared.settings.tool_timeout),
             )

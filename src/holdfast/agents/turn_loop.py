@@ -38,7 +38,7 @@ from holdfast.agents.tool_calls import (
 from holdfast.agents.turn_state import TurnServices, TurnState
 from holdfast.conversations.contexts import BY_TOOL, by_agent
 from holdfast.conversations.nodes import Node, NodeInput, node_of
-from holdfast.core.errors import Broken, Busy, HoldfastError, LimitReached
+from holdfast.core.errors import Broken, Busy, Forbidden, HoldfastError, InvalidInput, LimitReached, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.execution.outcomes import Failed, reason_of, run_app_code, trace_of
 from holdfast.execution.worker_runner import correlation_id
@@ -276,12 +276,29 @@ class TurnLoop:
                 continue
             results |= {call: _result_of(each) for call, each in outcomes.items()}
             if not questions:
+                await self._record_refused(turn, number, calls, decisions)
                 drafts = [_observation(turn.run, number, call, results[call.id]) for call in calls]
                 await turn.journal.append(drafts, ended=ended)
                 return True
             if await turn.journal.ask(number, questions):
                 return False
             turn.past, unsaved = await turn.journal.past(), []  # all approvals are already decided
+
+    async def _record_refused(
+        self, turn: TurnState, number: int, calls: Sequence[RequestedCall], decisions: Sequence[CallDecision]
+    ) -> None:
+        """Record the calls of a step that were refused: of unknown tools, with invalid arguments, or by a person."""
+        for call, decision in zip(calls, decisions, strict=True):
+            if decision.result is None or started_execution(call, step=number, past=turn.past) is not None:
+                continue
+            if call.name not in turn.tools:
+                code = NotFound.code
+            else:
+                code = Forbidden.code if call.refusal is None else InvalidInput.code
+            user = (await turn.view()).user
+            await self._services.audit.record_refusal(
+                call.name, call.model_arguments, code, user=user, agent=turn.agent.name
+            )
 
     def _decide(self, turn: TurnState, number: int, call: RequestedCall) -> CallDecision:
         offer, listed = turn.tools.get(call.name), turn.agent.approve

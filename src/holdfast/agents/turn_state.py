@@ -15,6 +15,7 @@ from holdfast.conversations.nodes import Node
 from holdfast.conversations.notes import Notes
 from holdfast.core.settings import AgentSettings, LlmSettings
 from holdfast.execution.executor import Executor
+from holdfast.execution.policies.audit import AuditPolicy
 from holdfast.llm import Caller, ModelReply
 from holdfast.memory import Memories
 from holdfast.postgres.database import Database
@@ -44,6 +45,7 @@ class TurnServices:
     finding: RegistrySearch
     rules: AccessRules
     executor: Executor
+    audit: AuditPolicy
     memory_tools: Sequence[Tool]  # of every agent with memory
     granted: Sequence[Tool]  # of the agents that name them
 

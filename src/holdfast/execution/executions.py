@@ -8,7 +8,7 @@ person decides what became of it.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
@@ -119,11 +119,13 @@ class Executions:
         key: str | None = None,
         timeout: float | None = None,
         token: str | None = None,
+        begun: Callable[[], None] = lambda: None,
     ) -> Execution:
         """Call a tool and wait for its outcome. A failed call is an outcome, too.
 
         With `agent`, the agent's permissions apply. A second call with the same `key` returns the first execution.
-        `token` is the caller's token of an issuer, for back ends that exchange it. It is not stored.
+        `token` is the caller's token of an issuer, for back ends that exchange it. It is not stored. `begun` is called
+        before the call is made: not if it is refused, nor if the result is that of an earlier call.
         """
         tool = (await self._tools.get(name)).tool
         given: dict[str, Any] = {} if arguments is None else dict(arguments)
@@ -142,6 +144,7 @@ class Executions:
         )  # fmt: skip
         assert row is not None
         if row["outcome"] == "begun":
+            begun()
             return await self._make(StartedExecution(id, tool, checked, run, mode, limit, row["leased_until"]))
         _check_known(row, str(key))
         return await self.get(row["id"])

@@ -160,19 +160,9 @@ class Gateway:
         await self._record_refusal(caller, name, arguments, code)
 
     async def _record_refusal(self, caller: Principal, name: str, arguments: Mapping[str, Any], code: str) -> None:
-        if not self.engine.audit.enabled:
-            return
-        entry = self.engine.audit_policy.entry(
-            name,
-            arguments,
-            user=caller.user,
-            agent=caller.agent,
-            key=caller.key,
-            actor=caller.actor,
-            outcome="refused",
-            code=code,
+        await self.engine.audit_policy.record_refusal(
+            name, arguments, code, user=caller.user, agent=caller.agent, key=caller.key, actor=caller.actor
         )
-        await self.engine.audit.record(entry)
 
     async def _run(self, call: GatewayCall) -> Outcome:
         return await self.engine.recorder.run(

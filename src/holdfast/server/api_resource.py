@@ -15,7 +15,7 @@ from holdfast.core.request_context import set_caller
 from holdfast.core.text import parse_large, render
 from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
-from holdfast.server.audited_requests import audited, details_of
+from holdfast.server.audited_requests import audited, audited_call, details_of
 from holdfast.server.authentication import Authentication, CallerSession
 from holdfast.server.operations import ApiCall, ApiOperation, ApiParameter
 from holdfast.server.problems import WrongMediaType, WrongMethod
@@ -61,6 +61,8 @@ class ApiResource:
         call = ApiCall(engine, request, session, operation.status, self._instance, self._gateways)
         if operation.audited and session is not None and engine.audit.enabled:
             return await audited(call, operation, lambda: self._run(operation, call))
+        if operation.calls_tool and session is not None and engine.audit.enabled:
+            return await audited_call(call, lambda: self._run(operation, call))
         return await self._run(operation, call)
 
     async def _run(self, operation: ApiOperation, call: ApiCall) -> Response:

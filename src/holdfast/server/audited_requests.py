@@ -9,8 +9,11 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.audit.entries import AuditEntry, AuditOutcome, outcome_of_error
+from holdfast.core.errors import HoldfastError
+from holdfast.execution.policies.audit import TOOL_CALL
 from holdfast.server.operations import ApiCall, ApiOperation
 
+REPEATED = "it was not made again: the answer is that of an earlier call with the same key"
 MAX_DETAIL = 1000  # characters of a kept field
 
 
@@ -35,6 +38,24 @@ async def audited(call: ApiCall, operation: ApiOperation, work: Callable[[], Awa
         await audit.record(ended(*outcome_of_error(error)))
         raise
     await audit.record(ended("done"))
+    return response
+
+
+async def audited_call(call: ApiCall, work: Callable[[], Awaitable[Response]]) -> Response:
+    """Do the work of a request that calls a tool. The call has an entry of its own. If it is not made, record why.
+
+    It is not made if it is refused before, or if the request repeats one that was answered.
+    """
+    audit = call.engine.audit
+    await audit.check()
+    try:
+        response = await work()
+    except HoldfastError as error:
+        if not call.called:
+            await audit.record(entry_of(call, TOOL_CALL, *outcome_of_error(error)))
+        raise
+    if not call.called:
+        await audit.record(msgspec.structs.replace(entry_of(call, TOOL_CALL, "done"), notes=(REPEATED,)))
     return response
 
 

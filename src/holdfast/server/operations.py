@@ -46,6 +46,7 @@ class ApiCall:
     # For the entry of an audited request: what it is about, if its path does not say it, and what its body says.
     target: str = ""
     details: dict[str, Any] = field(default_factory=dict[str, Any])
+    called: bool = False  # a tool was called, which has an entry of its own
 
     @property
     def caller(self) -> Principal | None:
@@ -102,6 +103,7 @@ class ApiOperation:
     tag: str
     audited: bool  # each request has an entry in the audit
     kept: tuple[str, ...]  # fields of the body that the entry keeps
+    calls_tool: bool  # a request that ends before the tool is called has an entry as its call
 
     @property
     def name(self) -> str:
@@ -135,11 +137,13 @@ class ApiOperations(list[ApiOperation]):
         signs_in: bool = False,
         response_format: str = "text/html",
         audit: bool | Sequence[str] | None = None,
+        calls_tool: bool = False,
     ) -> Callable[[H], H]:
         """Declare a coroutine function as an operation. `errors` are its errors in addition to the usual ones.
 
         `audit`: whether each request has an entry in the audit, or which fields of the body the entry keeps. By
         default, requests that change something with the scope `admin` or `operator` have one, without the body.
+        `calls_tool`: the entry is that of the call. The operation sets `called` when it makes the call.
         """
         changes_as_admin = method != "GET" and needs in ("admin", "operator")
         audited = changes_as_admin if audit is None else bool(audit)
@@ -183,6 +187,7 @@ class ApiOperations(list[ApiOperation]):
                     tag=self._tag,
                     audited=audited,
                     kept=kept,
+                    calls_tool=calls_tool,
                 )
             )
             return run

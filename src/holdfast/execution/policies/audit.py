@@ -88,6 +88,24 @@ class AuditPolicy:
         await audit.record(self._entry(call, began, how, code=outcome.code or "", bytes_out=_size_of(outcome)))
         return outcome
 
+    async def record_refusal(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        code: str,
+        *,
+        user: str | None,
+        agent: str | None,
+        key: UUID | None = None,
+        actor: str | None = None,
+    ) -> None:
+        """Record a call that was refused before it came to the policies."""
+        if self._audit.enabled:
+            entry = self.entry(
+                tool, arguments, user=user, agent=agent, key=key, actor=actor, outcome="refused", code=code
+            )
+            await self._audit.record(entry)
+
     def _entry(
         self,
         call: GovernedCall,

@@ -48,7 +48,9 @@ class SandboxExecutionList(msgspec.Struct, frozen=True):
     sandbox_executions: list[SandboxExecution]
 
 
-@operations.declare("POST", "/api/tools/{name}/call", needs="write", errors=[NotFound, AlreadyExists, Unavailable])
+@operations.declare(
+    "POST", "/api/tools/{name}/call", needs="write", errors=[NotFound, AlreadyExists, Unavailable], calls_tool=True
+)
 async def call_tool(call: ApiCall, name: str, body: DirectCall) -> Execution:
     """Call a tool as the caller and wait for its result. A failed call has the status `failed`.
 
@@ -56,6 +58,10 @@ async def call_tool(call: ApiCall, name: str, body: DirectCall) -> Execution:
     """
     await call.authorization.check_tool_call(name)
     call.slot.stay((body.timeout or call.engine.config.agents.tool_timeout) + MARGIN)
+
+    def begun() -> None:
+        call.called = True
+
     return await call.engine.executions.call(
         name,
         body.arguments,
@@ -63,6 +69,7 @@ async def call_tool(call: ApiCall, name: str, body: DirectCall) -> Execution:
         key=body.key,
         timeout=body.timeout,
         token=call.principal.token,
+        begun=begun,
     )
 
 
