@@ -12,7 +12,7 @@ OTHERS = 1000  # access rules and limits of other users
 # Without governance, tokens, permissions and arguments are still checked.
 UNGOVERNED: Mapping[str, str] = MappingProxyType({"HOLDFAST_AUDIT__ENABLED": "false"})
 # The back end learns who calls: by headers with a token that the gateway signs.
-IDENTITY: Mapping[str, object] = MappingProxyType({"kind": "signed"})
+IDENTITY: Mapping[str, str] = {"kind": "signed"}
 
 
 def rules() -> str:
