@@ -153,8 +153,9 @@ async def profile(folder: Path, seconds: float, way: str) -> None:
     samples = folder / "samples"
     async with helper("shop") as shop, loader() as load, Issuer().open() as issuer:
         port, _ = await port_of(shop)
-        source = source_of(written(folder, port, 1))
-        async with ours(folder / "data", [source], issuer, tools=[TOOL], samples=samples) as front:
+        source = {**source_of(written(folder, port, 1)), "identity": IDENTITY}
+        full = ours(folder / "data", [source], issuer, tools=[TOOL], requests=governance(), samples=samples)
+        async with full as front:
             turn = await sample(load, OURS[way](front), seconds)
     print(report(way, samples, turn))
 
