@@ -167,7 +167,7 @@ def main() -> None:
     with scratch() as folder, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if options.profile:
             way = next((way for way in OURS if way in plan.ways), MCP)
-            runner.run(profile(folder, min(10, options.seconds), way))
+            runner.run(profile(folder, min(30, options.seconds), way))
             return
         found = runner.run(measure(plan, folder))
     table(found, plan).publish(options.results)
