@@ -182,6 +182,9 @@ class Redaction:
         return value
 
 
+NO_SECRETS = Redaction(())
+
+
 def redact(value: Any, secrets: Iterable[str]) -> Any:
     """Return text or JSON with every secret replaced by `[secret]`."""
     return Redaction(secrets).redact(value)
