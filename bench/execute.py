@@ -15,6 +15,7 @@ from measure import Table, arguments
 from measure.flows import Flow, Meter, in_turns
 from measure.helpers import helper
 from measure.rounds import Spent, medians
+from parts.loading import port_of
 from peers import enter_environment
 from peers.callers import BARE, METHODS, OURS, OURS_EXECUTOR, WAYS, Call, Method, is_installed
 
@@ -50,8 +51,8 @@ async def measure(seconds: float) -> Found:
     """The cost of every way's calls."""
     async with AsyncExitStack() as stack:
         shop = await stack.enter_async_context(helper("shop"))
-        shop.ask("where")
-        url = f"http://127.0.0.1:{await shop.answer()}"
+        port, _ = await port_of(shop)
+        url = f"http://127.0.0.1:{port}"
         calls = {
             way: await stack.enter_async_context(opens(url)) for way, opens in WAYS.items() if is_installed(way)
         }  # fmt: skip

@@ -5,8 +5,9 @@ tools; 50 calls in one JSON-RPC batch beside 50 calls. Back end, clients and eac
 all get the same document, and the same requests wherever they take them. Ours is `holdfast up` with its PostgreSQL, a
 JWT on every request, the tool permitted to the token's agent, its arguments checked, an audit whose commit each answer
 waits for, five limits, 20 access rules that could match (and 1,000 of other users), and a signed identity for the back
-end. `ungoverned` is the same without these last four. FastMCP's and the SDK's servers ask for no token; ContextForge
-has SQLite and its own JWT, and neither limits nor plugins.
+end. `ungoverned` is the same without these last four. Before anything is measured, some calls show that all four are at
+work in the one, and none in the other. FastMCP's and the SDK's servers ask for no token; ContextForge has SQLite and
+its own JWT, and neither limits nor plugins.
 
 `--clients 1,32,256`, `--only WORDS` (ways with one of these words in their names, with commas between them).
 `--profile` measures nothing: it prints what our functions take while 32 clients call.
@@ -37,7 +38,7 @@ from parts.fronts import (
     tool_list,
     versions,
 )
-from parts.governing import IDENTITY, UNGOVERNED, governance
+from parts.governing import IDENTITY, UNGOVERNED, check, governance
 from parts.loading import Ask, Front, Tree, loader, port_of
 from parts.profiling import report, sample
 from parts.standing import Issuer, administered, ours
@@ -75,6 +76,8 @@ async def measure(plan: Plan, folder: Path) -> Measuring:
             governed = {**source, "identity": IDENTITY}
             full = ours(folder / "data", [governed], issuer, tools=[TOOL], requests=governance())
             front, ungoverned = await stack.enter_async_context(full), await stack.enter_async_context(bare)
+            await check(front, issuer, shop, measuring.loader, governed=True)
+            await check(ungoverned, issuer, shop, measuring.loader, governed=False)
             for way, make in OURS.items():
                 calls |= {way: make(front)} if way in plan.ways else {}
                 calls |= {BARE[way]: make(ungoverned)} if BARE[way] in plan.ways else {}
@@ -153,8 +156,9 @@ async def profile(folder: Path, seconds: float, way: str) -> None:
     samples = folder / "samples"
     async with helper("shop") as shop, loader() as load, Issuer().open() as issuer:
         port, _ = await port_of(shop)
-        source = source_of(written(folder, port, 1))
-        async with ours(folder / "data", [source], issuer, tools=[TOOL], samples=samples) as front:
+        source = {**source_of(written(folder, port, 1)), "identity": IDENTITY}
+        full = ours(folder / "data", [source], issuer, tools=[TOOL], requests=governance(), samples=samples)
+        async with full as front:
             turn = await sample(load, OURS[way](front), seconds)
     print(report(way, samples, turn))
 

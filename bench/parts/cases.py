@@ -68,6 +68,8 @@ def options_of(
 class Measuring:
     """Measures one case after the other: `turns` by case and way, and why some ways were left out.
 
+    A wrong answer of ours is an error: refused calls cost little.
+
     `load` is the load average of the machine at the beginning.
     """
 
@@ -76,15 +78,19 @@ class Measuring:
         self.load = os.getloadavg()[0]
         self.turns: dict[Case, Mapping[str, Sequence[Turn]]] = {}
         self.left_out = dict.fromkeys(plan.left_out, "it takes too long to start for so few seconds")
-        self._loader = loader
+        self.loader = loader
 
     async def add(self, case: Case, asks: Mapping[str, Ask]) -> None:
         """Measure a case; who does not answer rightly even once is left out, and is none of ours."""
         asks = {way: ask for way, ask in asks.items() if await self._is_right(way, ask)}
         if asks:
-            self.turns[case] = await self._loader.in_turns(
+            found = await self.loader.in_turns(
                 asks, clients=case.clients, rounds=self.plan.rounds, seconds=self.plan.turn
             )
+            for way, turns in found.items():
+                said = next((turn.said for turn in turns if turn.wrong), None)
+                assert way in PEERS or said is None, f"{way} answered {case.clients} clients: {said}"
+            self.turns[case] = found
 
     async def others(self, stack: AsyncExitStack, document: Path, ways: Sequence[str]) -> dict[str, Front]:
         """Those of these peers that are installed and in the plan, in front of what a document describes."""
@@ -97,7 +103,7 @@ class Measuring:
         return found
 
     async def _is_right(self, way: str, ask: Ask) -> bool:
-        turn = await self._loader.put(ask, clients=1, seconds=0)
+        turn = await self.loader.put(ask, clients=1, seconds=0)
         if turn.wrong:
             assert way in PEERS, f"{way} answered: {turn.said}"
             self.left_out[way] = f"it answered {turn.said!r:.200}"

@@ -154,16 +154,17 @@ async def _requests(ask: Ask) -> int:
 
 async def port_of(process: Helper) -> tuple[int, str | None]:
     """Where a program listens, and the token that it wants."""
-    said = await _state_of(process)
-    return (said, None) if isinstance(said, int) else (said["port"], said["token"])
+    said = await state_of(process)
+    return said["port"], said["token"]
 
 
 async def requests_of(process: Helper) -> int:
     """How many requests have come to a program."""
-    return (await _state_of(process))["requests"]
+    return (await state_of(process))["requests"]
 
 
-async def _state_of(process: Helper) -> Any:
+async def state_of(process: Helper) -> Any:
+    """What a program says of itself."""
     process.ask("where")
     async with asyncio.timeout(60):
         return json.loads(await process.answer())

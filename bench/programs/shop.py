@@ -2,10 +2,12 @@
 
     shop.py
 
-Says `ready`; to a line, the port that it listens on.
+Says `ready`; to a line, as JSON, the port that it listens on, how many requests came, and how many of them said who
+calls.
 """
 
 import asyncio
+import json
 import re
 import sys
 from typing import cast
@@ -17,11 +19,14 @@ RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length
     len(ANSWER),
     ANSWER.encode(),
 )
+IDENTITY = b"\r\nHoldfast-Identity: ey"
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 class Shop(asyncio.Protocol):
-    """Answers whatever comes, in the order in which it comes."""
+    """Answers whatever comes, in the order in which it comes. All of them count together."""
+
+    requests = identified = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -39,6 +44,8 @@ class Shop(asyncio.Protocol):
 
     def answer(self, head: bytes, body: bytes) -> bytes:
         """Return the response to a request."""
+        Shop.requests += 1
+        Shop.identified += IDENTITY in head
         return RESPONSE
 
 
@@ -47,7 +54,8 @@ async def main() -> None:
     server = await asyncio.get_running_loop().create_server(Shop, "127.0.0.1", 0)
     print("ready", flush=True)
     while await asyncio.to_thread(sys.stdin.readline):
-        print(server.sockets[0].getsockname()[1], flush=True)
+        told = {"port": server.sockets[0].getsockname()[1], "token": None}
+        print(json.dumps({**told, "requests": Shop.requests, "identified": Shop.identified}), flush=True)
     server.close()
 
 

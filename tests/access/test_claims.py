@@ -90,10 +90,23 @@ def test_a_token_narrows_what_its_holder_may_and_never_widens_it(scope: object, 
     assert judged({"scope": scope}).scopes == scopes
 
 
-def test_what_goes_beyond_a_user_s_is_given_only_to_tokens_that_say_so() -> None:
-    settings: dict[str, Any] = {"scopes": ("read", "write", "admin"), "scope_claim": "scp"}
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"scp": "openid holdfast:read"},
+        {"scp": ["holdfast:read"]},
+        {"scope": "openid", "scp": ["holdfast:read"]},
+        {"scope": "holdfast:read", "scp": []},
+    ],
+)
+def test_scopes_are_found_in_either_usual_claim(claims: dict[str, Any]) -> None:
+    assert judged(claims).scopes == READ
 
-    usual, admin = judged(**settings), judged({"scp": ["holdfast:admin"]}, **settings)
+
+def test_what_goes_beyond_a_user_s_is_given_only_to_tokens_that_say_so() -> None:
+    settings: dict[str, Any] = {"scopes": ("read", "write", "admin"), "scope_claim": "roles"}
+
+    usual, admin = judged({"scope": "holdfast:admin"}, **settings), judged({"roles": ["holdfast:admin"]}, **settings)
 
     assert usual.scopes == BOTH
     assert admin.scopes == {"read", "write", "admin"}

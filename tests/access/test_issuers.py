@@ -125,3 +125,18 @@ def test_the_public_address_is_an_origin(tmp_path: Path, url: str) -> None:
 
     config = load(tmp_path, HOLDFAST_SERVER__PUBLIC_URL="https://h.example:8443/", HOLDFAST_SERVER__ROOT_PATH="x")
     assert config.resource == "https://h.example:8443/x"
+
+
+@pytest.mark.req("MCP-06")
+@pytest.mark.parametrize(
+    ("scopes", "why"),
+    [
+        ('holdfast:read" error="x', "is not a scope"),
+        ("holdfast:read offline", "is not a scope"),
+        ("ré", "is not a scope"),
+        ("holdfast:read,offline_access", "clients ask their issuer for it by themselves"),
+    ],
+)
+def test_clients_are_told_to_ask_for_scopes_of_this_server_alone(tmp_path: Path, scopes: str, why: str) -> None:
+    with pytest.raises(BadSetting, match=why):
+        load(tmp_path, HOLDFAST_ACCESS__SCOPES_SUPPORTED=scopes)

@@ -97,6 +97,22 @@ async def test_a_caller_who_is_cancelled_leaves_the_batch_that_has_not_begun() -
     assert work.batches == [[1], [3]]
 
 
+async def test_work_that_is_due_in_any_case_is_done_for_a_cancelled_caller_too() -> None:
+    work = Work()
+    gathering = Batcher(work, skip_cancelled=False)
+    first = await asked(gathering, 1)
+    await work.started.wait()
+    (cancelled,) = await asked(gathering, 2)
+
+    cancelled.cancel()
+    (last,) = await asked(gathering, 3)
+    work.go_on.set()
+
+    assert await asyncio.gather(*first, last) == [2, 6]
+    assert work.batches == [[1], [2, 3]]
+    assert cancelled.cancelled()
+
+
 async def test_a_caller_who_is_cancelled_while_the_work_is_under_way_harms_nobody() -> None:
     work = Work()
     gathering = Batcher(work)

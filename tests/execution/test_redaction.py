@@ -9,6 +9,7 @@ from functools import partial
 from time import process_time
 from typing import Any
 from urllib.parse import quote, quote_plus
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -196,6 +197,25 @@ def test_a_secret_within_other_base64_is_struck_out(before: str, after: str) -> 
     around = left.removeprefix("Basic ").split(REDACTED)
     assert len(around) == 2
     assert max(map(len, around)) <= 6  # what belongs to its neighbours, or to both
+
+
+@pytest.mark.req("EXEC-04")
+def test_an_escaped_secret_in_the_shortest_base64_that_can_contain_it_is_struck_out() -> None:
+    secret = "correct%20horse%2Dbattery"
+    for escaped in (secret, quote(secret), json.dumps(f"{secret}é")[1:-1]):
+        told = base64.b64encode(escaped.encode()).decode().rstrip("=")
+
+        assert REDACTED in redact(f"it is {told}.", [secret]), escaped
+
+
+def test_words_too_short_for_the_secret_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(encoded: str) -> str:
+        raise AssertionError(f"{encoded} was decoded")
+
+    monkeypatch.setattr("holdfast.execution.redaction._text_of", refuse)
+    answer = {"items": [{"id": str(uuid4()), "page": f"https://example.com/some/longer/path/{n}"} for n in range(9)]}
+
+    assert redact(answer, ["t" * 100]) is answer
 
 
 def test_a_password_is_struck_out_without_its_user_too() -> None:

@@ -1,15 +1,16 @@
 """A real Keycloak for the tests: one for all processes of a test run, which ends when none of them needs it any more.
 
-A test makes a realm of its own with `Keycloak.realm`. Without Java or Maven, tests that need Keycloak are skipped.
+A test makes a realm of its own with `Keycloak.realm`. Without Java, or where Maven cannot fetch Keycloak, tests that
+need it are skipped.
 """
 
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,10 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
@@ -32,12 +33,13 @@ VERSION = ElementTree.parse(POM).findtext("{*}properties/{*}keycloak.version")
 OPTIONS = ("--db=dev-mem", "--features=token-exchange-standard:v2", "--features-disabled=ciba,kerberos")
 BUILD = 1  # of the cached copy; raised when the options change
 READY_TIMEOUT = 180.0  # seconds, on a busy machine
-LOG_TAIL = 4000
+LOG, LOG_TAIL = "keycloak.log", 4000
 ADMIN = "admin"
 PASSWORD = "open sesame"  # of all users of realms
 
 # Java's optimizing compiler takes more CPU time than it saves a server that lives for minutes.
 _JAVA = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m", "-Xmx384m", "-Djava.security.egd=file:/dev/urandom"]
+_LISTENS = re.compile(r"Listening on: (http://127\.0\.0\.1:\d+)")
 _OPENED = ("java.util", "java.util.concurrent", "java.security")
 
 
@@ -163,12 +165,24 @@ def audience_mapper(audience: str) -> dict[str, Any]:
 def keycloak_or_skip(shared: Path) -> Iterator[Keycloak]:
     """The Keycloak of a test run, whose processes share a folder; without one, tests are skipped, but fail in CI."""
     if lack := missing():
-        message = f"KEYCLOAK NOT TESTED: {lack} not found; install what is missing to run these tests"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    with _shared(shared / "keycloak") as keycloak:
+        _skip(f"{lack} not found; install what is missing to run these tests")
+    try:
+        home = _made()
+    except NotFetched as error:
+        _skip(f"Maven could not fetch it: {error}")
+    with _shared(shared / "keycloak", home) as keycloak:
         yield keycloak
+
+
+class NotFetched(RuntimeError):
+    """Maven could not fetch Keycloak, such as without a network."""
+
+
+def _skip(why: str) -> NoReturn:
+    message = f"KEYCLOAK NOT TESTED: {why}"
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)
 
 
 def missing() -> str:
@@ -178,7 +192,7 @@ def missing() -> str:
 
 
 @contextmanager
-def _shared(folder: Path) -> Generator[Keycloak]:
+def _shared(folder: Path, home: Path) -> Generator[Keycloak]:
     """The Keycloak in a folder, started by whoever needs it first.
 
     Everyone who uses it holds a shared lock. Its keeper waits for an exclusive one, and then ends it: so it ends after
@@ -189,14 +203,14 @@ def _shared(folder: Path) -> Generator[Keycloak]:
         fcntl.flock(users, fcntl.LOCK_SH)
         fcntl.flock(start, fcntl.LOCK_EX)
         if not (folder / "url").exists():
-            _start(folder)
+            _start(folder, home)
         fcntl.flock(start, fcntl.LOCK_UN)
         yield Keycloak((folder / "url").read_text("utf-8"))
 
 
-def _start(folder: Path) -> None:
-    home, log = _made(), folder / "keycloak.log"
-    with log.open("ab") as output:
+def _start(folder: Path, home: Path) -> None:
+    log = folder / LOG
+    with log.open("wb") as output:
         keeper = subprocess.Popen(
             [sys.executable, __file__, str(folder), str(home)],
             stdin=subprocess.DEVNULL,
@@ -215,14 +229,11 @@ def _start(folder: Path) -> None:
 
 def _keep(folder: Path, home: Path) -> None:
     """Run Keycloak until nobody uses it. This is the program of a process of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     run = folder / f"run-{os.getpid()}"
     (run / "data").mkdir(parents=True)
     for each in home.iterdir():
         (run / each.name).symlink_to(each)
-    settings = ["--http-enabled=true", "--http-host=127.0.0.1", f"--http-port={port}", "--hostname-strict=false"]
+    settings = ["--http-enabled=true", "--http-host=127.0.0.1", "--http-port=0", "--hostname-strict=false"]
     java = subprocess.Popen(
         [*_java(run), "start", "--optimized", "--cache=local", *settings],
         cwd=run,
@@ -230,13 +241,12 @@ def _keep(folder: Path, home: Path) -> None:
         preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has one thread
     )
     signal.signal(signal.SIGTERM, _leave)
-    url = f"http://127.0.0.1:{port}"
     try:
-        while java.poll() is None and not _answers(url):
+        while (listens := _LISTENS.search((folder / LOG).read_text("utf-8"))) is None and java.poll() is None:
             time.sleep(0.1)
-        if java.poll() is None:
+        if listens is not None:
             draft = folder / "url.draft"
-            draft.write_text(url, "utf-8")
+            draft.write_text(listens[1], "utf-8")
             draft.rename(folder / "url")
             with (folder / "users").open("a") as users:
                 fcntl.flock(users, fcntl.LOCK_EX)
@@ -257,12 +267,6 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
-def _answers(url: str) -> bool:
-    with suppress(OSError), urllib.request.urlopen(f"{url}/realms/master", timeout=5) as response:
-        return response.status == 200
-    return False
-
-
 def _java(home: Path) -> list[str]:
     pool = "io.quarkus.bootstrap.forkjoin.QuarkusForkJoinWorkerThreadFactory"
     properties = {
@@ -281,24 +285,33 @@ def _java(home: Path) -> list[str]:
 
 
 def _made() -> Path:
-    """The built copy in the cache, made complete in one step: an interrupted or a second one does no harm."""
+    """The built copy in the cache, made complete in one step: an interrupted one does no harm."""
     cache = _cache()
     if cache.exists():
         return cache
     cache.parent.mkdir(parents=True, exist_ok=True)
+    with (cache.parent / f"{cache.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not cache.exists():
+            _make(cache)
+    return cache
+
+
+def _make(cache: Path) -> None:
+    """Fetch Keycloak, and build it."""
     with tempfile.TemporaryDirectory(prefix=f"{cache.name}.", dir=cache.parent) as folder:
         draft = Path(folder)
         copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={draft}"]
-        _run("mvn", "-q", "-B", "-f", str(POM), *copy)
+        try:
+            _run("mvn", "-q", "-B", "-f", str(POM), *copy)
+        except RuntimeError as error:
+            raise NotFetched(str(error)) from None
         with zipfile.ZipFile(next(draft.glob("*.zip"))) as archive:
             archive.extractall(draft)
         home = draft / f"keycloak-{VERSION}"
         _run("sh", str(home / "bin" / "kc.sh"), "build", *OPTIONS, JAVA_OPTS=" ".join(_JAVA))
         shutil.rmtree(home / "data", ignore_errors=True)
-        with suppress(OSError):  # someone else was first
-            home.rename(cache)
-    assert cache.exists()
-    return cache
+        home.rename(cache)
 
 
 def _cache() -> Path:

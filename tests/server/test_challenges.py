@@ -176,7 +176,8 @@ async def test_one_message_of_many_is_refused_in_its_answer(site: Site) -> None:
     refused = next(each for each in older.json() if each["id"] == 1)
     for answer in (refused, streamed):
         assert answer["error"]["data"] == {"scope": "write", "code": "forbidden"}
-    assert [answer["error"]["code"] for answer in rpc.json()] == [-31403, -31403]
+    failures = [(each["error"]["code"], each["error"]["data"]["scope"]) for each in rpc.json()]
+    assert failures == [(-31403, "write")] * 2
 
 
 async def test_who_acts_for_another_user_is_told_all_scopes_at_once(site: Site) -> None:
@@ -206,3 +207,25 @@ async def test_a_stream_of_changes_is_refused_before_it_begins(site: Site) -> No
 
     assert reply.status == 401
     assert 'error="invalid_token"' in reply.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": '127.0.0.1", scope="holdfast:admin'},
+        {"Host": "127.0.0.1/x"},
+        {"X-Forwarded-Proto": 'https", scope="holdfast:admin'},
+        {"X-Forwarded-Host": "evil.example.com"},
+        {"Forwarded": "host=evil.example.com;proto=https"},
+        {"Authorization": 'Bearer a"b\\c'},
+    ],
+)
+async def test_no_header_of_a_request_adds_to_a_challenge(site: Site, headers: dict[str, str]) -> None:
+    reply = await site.ask("POST", "/mcp", headers={"Accept": ACCEPT, **headers})
+
+    given = reply.headers.get("www-authenticate", "")
+    assert reply.status == (400 if "Host" in headers else 401)
+    assert "admin" not in given
+    assert "evil" not in given
+    assert ("Host" in headers) or given.endswith(f'resource_metadata="{METADATA}/mcp"')
+    assert given.count('"') in (0, 6, 10)

@@ -80,15 +80,21 @@ async def test_a_wrong_token_is_told_why_and_where_to_get_a_right_one(
 
 
 async def test_a_token_without_a_scope_is_told_which_it_needs(site: Site) -> None:
-    reply = await site.ask("GET", "/api/keys", key=token())
-    widening = await site.ask("GET", "/api/keys", key=token(scope="holdfast:admin"))
+    reply = await site.ask("GET", "/api/conversations", key=token(scope="holdfast:act-as"))
 
     assert (reply.status, reply.code) == (403, "forbidden")
     assert reply.headers["www-authenticate"] == (
-        'Bearer realm="holdfast", error="insufficient_scope", scope="holdfast:admin", '
+        'Bearer realm="holdfast", error="insufficient_scope", scope="holdfast:read", '
         f'resource_metadata="http://127.0.0.1{METADATA}"'
     )
-    assert widening.status == 403
+
+
+@pytest.mark.parametrize("scope", ["holdfast:read", "holdfast:admin"])
+async def test_a_client_does_not_ask_again_for_a_scope_that_its_issuer_may_not_grant(site: Site, scope: str) -> None:
+    reply = await site.ask("GET", "/api/keys", key=token(scope=scope))
+
+    assert (reply.status, reply.code) == (403, "forbidden")
+    assert "www-authenticate" not in reply.headers
 
 
 @pytest.mark.parametrize("header", ["Holdfast-User", "Holdfast-Tenant"])

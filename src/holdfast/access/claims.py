@@ -11,6 +11,7 @@ from holdfast.core.errors import Unauthenticated
 from holdfast.core.issuers import Issuer
 
 SCOPE_PREFIX = "holdfast:"
+SCOPE_CLAIMS = ("scope", "scp")  # that of RFC 9068, and that of Microsoft Entra and Okta
 SHOWN = 100  # characters of a claim in an error
 
 # A user, agent or tenant: as long as in keys, without characters that a header or a log line cannot contain.
@@ -104,7 +105,8 @@ def _tenant(claims: Mapping[str, object], issuer: Issuer) -> str:
 
 def _scopes(claims: Mapping[str, object], issuer: Issuer) -> frozenset[str]:
     """Return the scopes that a token names, with those that they include; if it names none, a user's scopes."""
-    return with_included(_scope_entries(_claim(claims, issuer.scope_claim))) or USER_SCOPES
+    names = SCOPE_CLAIMS if issuer.scope_claim is None else (issuer.scope_claim,)
+    return with_included(entry for name in names for entry in _scope_entries(_claim(claims, name))) or USER_SCOPES
 
 
 def _scope_entries(value: object) -> Iterator[str]:

@@ -21,7 +21,7 @@ sql = statements(__name__)
 
 
 class MissingScope(Forbidden):
-    """The caller lacks scopes that its issuer may grant. `details["scope"]` names all that are required."""
+    """The caller lacks scopes that it could have. `details["scope"]` names all that are required."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,14 @@ class Principal:
     def require(self, *scopes: str) -> None:
         """Raise MissingScope if the caller lacks any of these scopes. It names all of them: one sign-in is enough.
 
-        Raises another Forbidden if this caller can never have them: it acts for another user or for an agent.
+        Raises another Forbidden if this caller can never have them: it acts for another user or for an agent, or the
+        issuer of its token may not grant them.
         """
         if self.scopes.issuperset(scopes):
             return
         is_attainable = not self.vouched and (self.agent is None or USER_SCOPES.issuperset(scopes))
+        if self.token is not None:
+            is_attainable &= self.grantable.issuperset(scopes)
         named, many = " and ".join(map(repr, scopes)), len(scopes) > 1
         raise (MissingScope if is_attainable else Forbidden)(
             f"the scopes {named} are required" if many else f"the scope {named} is required",

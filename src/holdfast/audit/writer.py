@@ -25,14 +25,16 @@ class AuditWriter:
     def __init__(self, database: Database, wake: Callable[[], None]) -> None:
         self._database = database
         self._wake = wake
-        self._add = Batcher(self._add_all, size=lambda row: row.size, most=TOGETHER, most_size=TOGETHER_SIZE)
+        self._add = Batcher(
+            self._add_all, size=lambda row: row.size, most=TOGETHER, most_size=TOGETHER_SIZE, skip_cancelled=False
+        )
         self._down = False  # the last write failed
         self._probed_at = 0.0
         self._probing = False
 
     async def write(self, row: AuditRow) -> None:
-        """Add an entry, and return when it is committed."""
-        await asyncio.shield(self._submit(row))
+        """Add an entry, and return when it is committed. It is added even if the caller is cancelled meanwhile."""
+        await self._submit(row)
 
     def write_later(self, row: AuditRow) -> None:
         """Add an entry for a caller who does not wait for it. If that fails, it is logged."""

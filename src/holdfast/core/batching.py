@@ -20,6 +20,7 @@ class Batcher(Generic[Item, Answer]):
 
     `work` returns one answer per item; an exception among the answers is raised in that caller only. An exception that
     `work` raises is raised in all callers of the batch. But if it refuses an input, each item is retried alone.
+    `skip_cancelled`: a queued item whose caller is cancelled is skipped.
     """
 
     def __init__(
@@ -29,20 +30,22 @@ class Batcher(Generic[Item, Answer]):
         size: Callable[[Item], int] = lambda _: 1,
         most: int = 1000,
         most_size: int = 8_000_000,
+        skip_cancelled: bool = True,
     ) -> None:
         self._work = work
         self._size = size
         self._most = most
         self._most_size = most_size
+        self._skip_cancelled = skip_cancelled
         self._waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._running: asyncio.Task[None] | None = None
 
     async def __call__(self, item: Item) -> Answer:
-        """Return the answer when the item's batch is done. A queued item whose caller is cancelled is skipped."""
+        """Return the answer when the item's batch is done."""
         return await self.submit(item)
 
     def submit(self, item: Item) -> "asyncio.Future[Answer]":
-        """Queue an item, and return the future of its answer. If that is cancelled first, the item is skipped."""
+        """Queue an item, and return the future of its answer."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if self._running is None:
@@ -89,7 +92,7 @@ class Batcher(Generic[Item, Answer]):
         size = 0
         while self._waiting and len(batch) < self._most and (not batch or size < self._most_size):
             item, future = self._waiting.popleft()
-            if not future.done():
+            if not (self._skip_cancelled and future.done()):
                 batch.append((item, future))
                 size += self._size(item)
         return batch

@@ -1,6 +1,7 @@
 """Issuers of tokens (JWT): which tokens the server accepts, how it verifies them, and their scopes."""
 
 import json
+import re
 from typing import Annotated, Any, Literal, Self, cast
 from urllib.parse import urlsplit
 
@@ -11,6 +12,9 @@ from holdfast.core.settings import Name, Names, Number, SettingsSection, StrongS
 SHARED = "HS256"  # signed with a shared secret
 DEFAULT_ALGORITHMS = ("RS256", "ES256", "EdDSA", "PS256")
 PUBLIC = frozenset({*DEFAULT_ALGORITHMS, "RS384", "RS512", "PS384", "PS512", "ES384", "ES512", "Ed25519"})
+OFFLINE = "offline_access"  # asks an issuer for a refresh token
+
+_SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749
 
 
 def is_url(text: str) -> bool:
@@ -38,6 +42,15 @@ def _parse_objects(value: object) -> object:
     return [cast(object, value)] if isinstance(value, dict) else value
 
 
+def _check_supported(scopes: tuple[str, ...]) -> tuple[str, ...]:
+    wrong = next((scope for scope in scopes if not _SCOPE.fullmatch(scope)), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong!a} is not a scope: it has a space, a quote or another character that scopes cannot")
+    if OFFLINE in scopes:
+        raise ValueError(f"{OFFLINE} is not a scope of this server; clients ask their issuer for it by themselves")
+    return scopes
+
+
 def _check_distinct(issuers: "tuple[Issuer, ...]") -> "tuple[Issuer, ...]":
     names = [issuer.issuer for issuer in issuers]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -53,7 +66,7 @@ class Issuer(SettingsSection):
     audience: Names = Field(
         default=(),
         description="accepted audiences: `aud` of a token has to contain one of them; if unset, the public URL of "
-        "the server, with or without `/mcp`",
+        "the server, with or without `/mcp` or `/rpc`",
     )
     jwks_url: Annotated[Name | None, AfterValidator(_check_jwks_url)] = Field(
         default=None, description="URL of the issuer's public keys (JWKS); if unset, the URL in the issuer's metadata"
@@ -79,10 +92,10 @@ class Issuer(SettingsSection):
         default=("read", "write"),
         description="maximum scopes of a token; a token gets `admin` and `act-as` only if it names them",
     )
-    scope_claim: Name = Field(
-        default="scope",
+    scope_claim: Name | None = Field(
+        default=None,
         description="claim with the scopes of a token, such as `holdfast:read`; a token that names scopes gets "
-        "only these",
+        "only these; if unset, `scope` and `scp`",
     )
     leeway: Number = Field(
         default=60,
@@ -132,7 +145,7 @@ class AccessSettings(SettingsSection):
         default=(),
         description="issuers whose tokens (JWT) the server accepts; tables in the file, JSON in the environment",
     )
-    scopes_supported: Names = Field(
+    scopes_supported: Annotated[Names, AfterValidator(_check_supported)] = Field(
         default=("holdfast:read", "holdfast:write"),
         description="scopes that MCP clients should request from an issuer; empty if the issuer does not know them",
     )

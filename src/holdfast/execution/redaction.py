@@ -38,7 +38,9 @@ _ESCAPE = re.compile(
     r"|\r\n(?<=[A-Za-z0-9+/_-]{60}\r\n)(?=[A-Za-z0-9+/_-]))"
 )
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+LEAST_RUN = 16  # characters of base64 that are decoded
+_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{LEAST_RUN},}}")
+_BASE64_AS_ZEROS = bytes(48 if _BASE64.match(chr(byte) * LEAST_RUN) else 32 for byte in range(256))
 _URL_SAFE = str.maketrans("+/", "-_")
 _STANDARD = str.maketrans("-_", "+/")
 
@@ -81,7 +83,7 @@ class Redaction:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._forms = {form for secret in secrets if secret for form in _forms(secret)}
-        self._longest = max(map(len, self._forms)) if self._forms else 0
+        self._measure()
 
     def and_also(self, other: "Redaction | None") -> "Redaction":
         """Return the redaction of the secrets of both."""
@@ -91,7 +93,7 @@ class Redaction:
             return other
         both = Redaction(())
         both._forms = self._forms | other._forms
-        both._longest = max(self._longest, other._longest)
+        both._measure()
         return both
 
     def redact(self, value: Any) -> Any:
@@ -106,6 +108,11 @@ class Redaction:
     def is_in(self, data: bytes) -> bool:
         """Whether bytes contain a secret."""
         return bool(self._forms) and self._is_in(data.decode(errors="replace"), DEPTH)
+
+    def _measure(self) -> None:
+        lengths = [len(form) for form in self._forms]
+        self._longest, self._shortest = max(lengths, default=0), min(lengths, default=0)
+        self._least_run = max(LEAST_RUN, -(-4 * self._shortest // 3))  # of base64 that can contain a secret
 
     def _text(self, text: str) -> str:
         left, pieces = 0, list[str]()
@@ -126,6 +133,8 @@ class Redaction:
                 yield Span(start + span.start, start + span.end)
 
     def _within(self, text: str, depth: int) -> Iterator[Span]:
+        if len(text) < self._shortest:  # no encoding is shorter than what it encodes
+            return
         yield from self._find(text)
         yield from self._in_base64(text, depth)
         if not depth or not _has_escapes(text):
@@ -144,13 +153,21 @@ class Redaction:
 
     def _in_base64(self, text: str, depth: int) -> Iterator[Span]:
         """Find runs of base64 that contain an encoded secret. A span is the whole run."""
-        for run in _BASE64.finditer(text) if depth else ():
+        if not depth or not self._has_long_run(text):
+            return
+        for run in _BASE64.finditer(text):
+            if len(run[0]) < self._least_run:
+                continue
             data = run[0].translate(_STANDARD)
             for offset in range(4):
                 plain = _text_of(data[offset:])
                 if _has_escapes(plain) and any(self._within(plain, depth - 1)):
                     yield Span(*run.span())
                     break
+
+    def _has_long_run(self, text: str) -> bool:
+        """Whether there is a run that can contain a secret. Far faster than to find the runs: few texts have one."""
+        return b"0" * self._least_run in text.encode(errors="replace").translate(_BASE64_AS_ZEROS)
 
     def _walk(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -163,6 +180,9 @@ class Redaction:
             digits = render(value).decode()
             return value if self._text(digits) == digits else REDACTED
         return value
+
+
+NO_SECRETS = Redaction(())
 
 
 def redact(value: Any, secrets: Iterable[str]) -> Any:

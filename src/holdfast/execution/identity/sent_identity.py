@@ -1,7 +1,7 @@
 """What a request to a back end says of its caller: headers, whose tokens are redacted from the answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.requests import WireRequest
@@ -29,7 +29,7 @@ class SentIdentity:
         """Return a request with these headers. They replace those of a tool or a model."""
         ours = {name.lower() for name in self.headers}
         others = {name: value for name, value in request.headers.items() if name.lower() not in ours}
-        return replace(request, headers={**others, **self.headers})
+        return WireRequest(request.method, request.url, {**others, **self.headers}, request.body)
 
 
 Renew = Callable[[], Awaitable[SentIdentity | None]]

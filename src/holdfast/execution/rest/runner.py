@@ -15,7 +15,7 @@ from holdfast.core.threads import run_in_worker
 from holdfast.execution.egress import Egress, Hop, checked_url
 from holdfast.execution.identity.sent_identity import SentIdentity
 from holdfast.execution.outcomes import trace_of
-from holdfast.execution.redaction import Redaction
+from holdfast.execution.redaction import NO_SECRETS, Redaction
 from holdfast.execution.rest.redirects import MOST, redirected_request
 from holdfast.execution.rest.requests import WireRequest, origin_of, secret_names, wire_request
 from holdfast.execution.rest.responses import read_body, to_result
@@ -128,7 +128,7 @@ class HttpRunner:
             timeout = min(timeout, tool.backend.timeout)
         secrets = await secret_values(self._secrets, secret_names(tool), lambda: _origin_host(tool), tool.name)
         identity = await self._identity(tool, run)
-        redaction = Redaction(secrets.values())
+        redaction = Redaction(secrets.values()) if secrets else NO_SECRETS
         call = _Call(tool, redaction if identity is None else redaction.and_also(identity.redaction), identity)
         try:
             request = self._dialect.build(tool, arguments, secrets)

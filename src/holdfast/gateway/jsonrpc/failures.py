@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 import msgspec
 
+from holdfast.access.principals import MissingScope
 from holdfast.core.errors import CommandFailed, HoldfastError, RateLimited
 from holdfast.core.wires import HTTP_STATUS, JSONRPC_CODE
 from holdfast.execution.outcomes import Outcome
@@ -22,7 +23,8 @@ TITLES = {
 class Status(msgspec.Struct, frozen=True, rename="camel"):
     """An error of a call: `message` says what happened, `description` also why and what to do next.
 
-    `limit` and `retry_after`, in seconds, say which limit was reached and when to try again.
+    `limit` and `retry_after`, in seconds, say which limit was reached and when to try again. `scope` names all scopes
+    that the call needs.
     """
 
     status_code: int
@@ -32,6 +34,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
     severity: str = "ERROR"
     limit: str | msgspec.UnsetType = msgspec.UNSET
     retry_after: float | msgspec.UnsetType = msgspec.UNSET
+    scope: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class RpcFailure(Exception):
@@ -58,6 +61,8 @@ def failure_of(error: HoldfastError, *, request_id: str, code: int | None = None
     if isinstance(error, RateLimited):
         limit = str(error.details["limit"])
         described = msgspec.structs.replace(described, limit=limit, retry_after=error.retry_after)
+    if isinstance(error, MissingScope):
+        described = msgspec.structs.replace(described, scope=str(error.details["scope"]))
     return RpcFailure(code or JSONRPC_CODE[error.code], described)
 
 
