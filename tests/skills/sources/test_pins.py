@@ -10,6 +10,7 @@ import pytest
 from holdfast.core.config import Config
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
+from holdfast.skills.request import BackendIdentity
 from holdfast.skills.sources.reports import SourceReport
 from holdfast.skills.sources.source import Choice
 from tests.execution.backend import Service
@@ -394,3 +395,20 @@ async def test_an_automatic_reload_holds_changes_and_imports_the_document_once(
         after = (await engine.sources.get("shop")).source
         assert (after.version, after.error) == (held.version, "")
         assert [*await active(engine)] == ["get_parcels"]
+
+
+async def test_no_check_approves_what_a_server_says_after_nobody_could_ask_it(
+    config: Config, no_models: None, service: Service
+) -> None:
+    execution = config.execution.model_copy(update={"allow_private": ("127.0.0.1",)})
+    service.will_answer("/mcp", status=401, body=b"{}", headers={"WWW-Authenticate": "Bearer"})
+    tool = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}}
+    said = json.dumps({"mcp": {}, "tools": [tool]}).encode()
+    async with open_engine(config=config.model_copy(update={"execution": execution})) as engine:
+        identity = BackendIdentity("user", issuer=service.url, client_id="holdfast")
+        await engine.sources.add("up", kind="mcp", url=f"{service.url}/mcp", identity=identity, by="ann")
+
+        checked = await engine.sources.reload("up", document=said, is_check=True, by="holdfast")
+
+        assert [(tool.name, tool.change) for tool in checked.held] == [("up_add", "new")]
+        assert [*await active(engine)] == []
