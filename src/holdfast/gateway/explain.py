@@ -22,6 +22,7 @@ from holdfast.gateway.inventory import AgentGrant, ToolSnapshot
 from holdfast.gateway.policies.arguments import ArgumentPolicy
 from holdfast.gateway.policies.calls import GatewayCall
 from holdfast.gateway.views import ADMIN, CallerView, Listed, ViewKey, permits, reaches, sees_own
+from holdfast.skills.arguments import with_defaults
 from holdfast.skills.offers import Offer
 from holdfast.skills.permissions import cap_of, refusal_reason
 from holdfast.skills.rules.rule_set import RuleCaller, RuleDecision, ToolRules
@@ -35,7 +36,7 @@ NOT_CHECKED = "no arguments were given, so that they are not checked"
 class ExplainedRule(msgspec.Struct, frozen=True):
     """An access rule about this caller and this tool. `matches`: null if the arguments decide.
 
-    `decides`: it refuses the call. Only an admin gets `text`.
+    `decides`: it refuses the call. Only an admin gets `text`, and rules that do not decide.
     """
 
     name: str
@@ -111,8 +112,9 @@ async def explain_call(
         step, checked = await _arguments(call, arguments)
         steps.append(step)
     if checked is not None:
+        checked = with_defaults(subject.tool, checked)
         decision = rules.decide(checked, now)
-    steps.append(_rules(subject.tool, rules, decision, checked, now))
+    steps.append(_rules(subject.tool, rules, decision, checked, now, whole=whole))
     if listed is not None:
         steps.append(_approval(listed, caller))
     shown = _shown_rules(rules, decision, checked, now, whole=whole)
@@ -234,18 +236,22 @@ async def _arguments(
 
 
 def _rules(
-    tool: Tool, rules: ToolRules, decision: RuleDecision, arguments: Mapping[str, Any] | None, now: float
+    tool: Tool,
+    rules: ToolRules,
+    decision: RuleDecision,
+    arguments: Mapping[str, Any] | None,
+    now: float,
+    *,
+    whole: bool,
 ) -> ExplainedStep:
     if decision.rule is None and arguments is None:
         decision, depends = _without_arguments(rules, now)
         if depends:
             return ExplainedStep("rules", None, "the arguments decide which access rules match", "Give arguments.")
     if decision.rule is not None:
-        return ExplainedStep("rules", False, refusal(tool.name, decision).why, _change(decision.rule))
-    count = len(rules.rules)
-    return ExplainedStep(
-        "rules", True, f"of {count} rules about it, none refuses it" if count else "no rule is about it"
-    )
+        error = refusal(tool.name, decision)
+        return ExplainedStep("rules", False, error.why, _change(decision.rule) if whole else error.next)
+    return ExplainedStep("rules", True, "no access rule refuses it")
 
 
 def _without_arguments(rules: ToolRules, now: float) -> tuple[RuleDecision, bool]:
@@ -276,6 +282,12 @@ def _shown_rules(
     rules: ToolRules, decision: RuleDecision, arguments: Mapping[str, Any] | None, now: float, *, whole: bool
 ) -> list[ExplainedRule]:
     decided = decision.rule or _without_arguments(rules, now)[0].rule
+    if not whole:  # what the refusal of the call says
+        return [
+            ExplainedRule(each.name, each.effect, on_trial=False, matches=True, decides=True, unmet="",
+                          because=each.because, text=None)
+            for each in rules.rules if each.name == decided
+        ]  # fmt: skip
     return [
         ExplainedRule(
             each.rule.name,
@@ -285,7 +297,7 @@ def _shown_rules(
             each.rule.name == decided,
             each.unmet,
             each.rule.because,
-            each.rule.text if whole else None,
+            each.rule.text,
         )
         for each in rules.trace(arguments, now)
     ]

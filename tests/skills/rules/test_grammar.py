@@ -57,6 +57,19 @@ def test_the_rules_of_the_documentation_are_valid() -> None:
     assert not parse_rules(blocks[-1]).rules[-1].is_met({"url": "https://www.example.com/a"}, 0)
 
 
+def test_sentences_that_did_not_change_are_not_read_again() -> None:
+    before = parse_rules(TEXT)
+    changed = f'first: deny user "bob"\n{TEXT.replace("nights: ", "evenings: ")}'
+
+    found = parse_rules(changed, before.rules)
+
+    assert found == parse_rules(changed)
+    assert [each.place for each in found.rules] == [0, 1, 2]
+    assert found.rules[1].conditions is before.rules[0].conditions
+    with pytest.raises(InvalidInput, match="exists already, in line"):
+        parse_rules(TEXT + TEXT.replace("default deny", ""), before.rules)
+
+
 def test_the_text_stays_as_it_was_written_and_a_removed_rule_leaves_the_rest() -> None:
     found = parse_rules(TEXT)
 
