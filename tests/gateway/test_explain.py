@@ -38,6 +38,11 @@ CALLS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("search_tools", {"query": "x"}),
     ("search_skills", {"query": "x"}),
     ("nothing", {}),
+    ("call_tool", {"name": "refund", "arguments": {"order": "1", "amount": 500}}),
+    ("call_tool", {"name": "track"}),
+    ("call_tool", {"name": "nothing"}),
+    ("call_tool", {"arguments": {}}),
+    ("call_tool", {"name": "call_tool", "arguments": {"name": "track", "arguments": {"parcel": "1"}}}),
     ("Track", {"parcel": "1"}),
 )
 RULES = (
@@ -77,7 +82,7 @@ async def outcome(gateway: Gateway, who: Principal, name: str, arguments: Mappin
         return "refused"
     except Forbidden as error:
         return "refused" if "rule" in error.details or who.agent is not None else "asks"
-    return "refused" if done.code == "invalid_input" else "allowed"
+    return "refused" if done.code in ("invalid_input", "not_found") else "allowed"
 
 
 async def prepare(gateway: Gateway) -> None:

@@ -21,7 +21,8 @@ from holdfast.gateway.gateway import Gateway, unknown_tool
 from holdfast.gateway.inventory import AgentGrant, ToolSnapshot
 from holdfast.gateway.policies.arguments import ArgumentPolicy
 from holdfast.gateway.policies.calls import GatewayCall
-from holdfast.gateway.views import ADMIN, CallerView, Listed, ViewKey, permits, reaches, sees_own
+from holdfast.gateway.tool_search import resolve_call
+from holdfast.gateway.views import ADMIN, CALL_TOOL, CallerView, Listed, ViewKey, permits, reaches, sees_own
 from holdfast.skills.arguments import with_defaults
 from holdfast.skills.offers import Offer
 from holdfast.skills.permissions import cap_of, refusal_reason
@@ -92,6 +93,15 @@ async def explain_call(
     """Explain a call. Without `whole`, nothing is said about a tool that the caller does not see."""
     view, snapshot = await gateway.tools(caller), await gateway.inventory.current()
     listed = view.by_name.get(name)
+    if listed is not None and listed.name == CALL_TOOL and arguments is not None:
+        called = resolve_call(view, arguments)
+        if isinstance(called, Outcome) and (called.code != NotFound.code or arguments["name"] in view.by_name):
+            step = ExplainedStep("arguments", False, called.text, "Correct the arguments.")
+            return Explanation(name, "refused", step.what, step.next, [step], [])
+        # As by the gateway, the tool that it calls is decided about, also if the caller does not see that.
+        unseen = isinstance(called, Outcome)
+        name, arguments = (arguments["name"], arguments.get("arguments", {})) if unseen else (called[0].name, called[1])
+        listed = view.by_name.get(name)
     found = None if listed is None and not whole else await _find(gateway, snapshot, name, listed)
     if found is None:
         error = unknown_tool(name)
