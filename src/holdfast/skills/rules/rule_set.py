@@ -211,10 +211,10 @@ class RuleSet:
         self._callers: dict[tuple[str | None, str | None, UUID | None, frozenset[str]], CallerRules] = {}
         self._shared: dict[tuple[int, ...], CallerRules] = {}
         self._by_caller = {part: NameIndex() for part in CALLER_PARTS}
-        self._by_tool = NameIndex()  # of rules that name no caller
+        self._by_tool = {part: NameIndex() for part in ("tool", "source")}  # of rules that name no caller
         self._kept = 0  # rules of tools, by callers
         self._of_callers: list[AccessRule] = []  # that name callers only by patterns such as `*-ann`
-        self._of_tools: list[AccessRule] = []  # that name no caller, and tools only by such patterns or not at all
+        self._of_tools: list[AccessRule] = []  # that name no caller, and tools and sources only by such patterns
         for rule in self.rules:
             self._index(rule)
 
@@ -263,8 +263,9 @@ class RuleSet:
     def about(self, tool: Tool, named_by: Iterable[AccessRule]) -> ToolRules:
         """Return the rules that are about a tool: some of those that name the caller, and of those that name none."""
         candidates = [*named_by, *self._of_tools]
-        for name in tool_names("tool", tool):
-            candidates += self._by_tool.find(name)
+        for part, index in self._by_tool.items():
+            for name in tool_names(part, tool):
+                candidates += index.find(name)
         values: dict[str, Sequence[str]] = {}
         found = {
             each.place: each for each in candidates if _matches(each.what, lambda part: tool_names(part, tool), values)
@@ -279,7 +280,7 @@ class RuleSet:
         if rule.who:
             if not any(self._by_caller[cast(CallerPart, each.part)].add(each, rule) for each in rule.who):
                 self._of_callers.append(rule)
-        elif not any(self._by_tool.add(each, rule) for each in rule.what if each.part == "tool"):
+        elif not any(self._by_tool[each.part].add(each, rule) for each in rule.what if each.part in self._by_tool):
             self._of_tools.append(rule)
 
     def _naming(self, caller: RuleCaller) -> tuple[AccessRule, ...]:
