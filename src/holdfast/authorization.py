@@ -7,7 +7,7 @@ exist. A caller with the scope `admin` can read and change everything in the ten
   without a user is accessible to admins, and to callers who may adopt it.
 - A user's memories belong to the user. A session's memories belong to the user of its conversation. Everybody can read
   the memories of agents and of the organization, but only admins can change them, because all users get them.
-- Only admins can see inactive skills, tools and agents.
+- Only admins can see inactive skills, tools and agents, and tools that access rules hide from them.
 - Naming another user needs the scope `admin`, whether that user exists or not.
 
 Scopes are checked earlier: see `Principal.require`.
@@ -33,7 +33,8 @@ from holdfast.engine import Engine
 from holdfast.execution.executions import Execution, unknown_execution
 from holdfast.memory import Memory, Owner, OwnerMemories, Scope, Trust
 from holdfast.skills.permissions import allows_users
-from holdfast.skills.tool import ToolEntry
+from holdfast.skills.rules.rule_set import RuleCaller
+from holdfast.skills.tool import Tool, ToolEntry
 from holdfast.skills.tools import unknown_tool
 
 SHARED: frozenset[Scope] = frozenset({"agent", "organization"})
@@ -188,11 +189,19 @@ class Authorization:
     # Tools
 
     async def tool(self, name: str) -> ToolEntry:
-        """Return the tool, if the caller may see it. Only admins can see inactive tools."""
+        """Return the tool, if the caller may see it. Only admins see inactive tools, and those that rules hide."""
         entry = await self._engine.tools.get(name)
-        if not entry.active and not self.is_admin:
+        if not self.is_admin and (not entry.active or await self.hidden_tools([entry.tool])):
             raise unknown_tool(name)
         return entry
+
+    async def hidden_tools(self, tools: Iterable[Tool]) -> set[str]:
+        """Return the names of those of these tools that access rules hide from the caller. Admins see all."""
+        if self.is_admin:
+            return set()
+        caller = self._caller
+        rule_caller = RuleCaller(caller.user, caller.agent, caller.key, caller.scopes)
+        return await self._engine.rules.hidden(rule_caller, {tool.name: tool for tool in tools})
 
     async def check_tool_call(self, name: str) -> None:
         """Refuse a direct call of a tool that is not open to users. A caller who acts for an agent uses the gateway."""

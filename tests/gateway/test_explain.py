@@ -38,6 +38,11 @@ CALLS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("search_tools", {"query": "x"}),
     ("search_skills", {"query": "x"}),
     ("nothing", {}),
+    ("call_tool", {"name": "refund", "arguments": {"order": "1", "amount": 500}}),
+    ("call_tool", {"name": "track"}),
+    ("call_tool", {"name": "nothing"}),
+    ("call_tool", {"arguments": {}}),
+    ("call_tool", {"name": "call_tool", "arguments": {"name": "track", "arguments": {"parcel": "1"}}}),
     ("Track", {"parcel": "1"}),
 )
 RULES = (
@@ -77,7 +82,7 @@ async def outcome(gateway: Gateway, who: Principal, name: str, arguments: Mappin
         return "refused"
     except Forbidden as error:
         return "refused" if "rule" in error.details or who.agent is not None else "asks"
-    return "refused" if done.code == "invalid_input" else "allowed"
+    return "refused" if done.code in ("invalid_input", "not_found") else "allowed"
 
 
 async def prepare(gateway: Gateway) -> None:
@@ -198,6 +203,25 @@ async def test_whoever_is_no_admin_learns_nothing_about_tools_that_are_hidden(ga
     assert {str(each).replace(each.tool, "X") for each in (hidden, closed, missing)} == {
         str(missing).replace("trakc", "X")
     }
+
+
+async def test_whoever_is_no_admin_learns_of_rules_only_what_a_refusal_says(gateway: Gateway) -> None:
+    await prepare(gateway)
+    await gateway.engine.rules.put(
+        'large: deny tool "refund" when amount > 100 because "Too much."\n'
+        'fraud: deny tool "refund" when order = "secret"\ntry: dry-run deny user "bob"'
+    )
+    await gateway.inventory.current()
+    bob = await caller(gateway, "bob", scopes=MEMBER)
+
+    refused = await explain_call(gateway, bob, "refund", {"order": "1", "amount": 500}, whole=False)
+    allowed = await explain_call(gateway, bob, "refund", {"order": "1"}, whole=False)
+    unknown = await explain_call(gateway, bob, "refund", whole=False)
+
+    assert refused.why == "the access rule large denies it. Too much."
+    assert [(each.name, each.decides, each.text) for each in refused.rules] == [("large", True, None)]
+    assert (allowed.verdict, allowed.rules, unknown.verdict, unknown.rules) == ("allowed", [], "depends", [])
+    assert not any(word in str((refused, allowed, unknown)) for word in ("fraud", "secret", "try", "amount >"))
 
 
 async def test_nothing_is_called_or_counted_by_an_explanation(gateway: Gateway) -> None:

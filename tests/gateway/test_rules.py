@@ -12,9 +12,11 @@ from holdfast.engine import open_engine
 from holdfast.gateway import inventory
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
+from holdfast.skills.client import InputRequired
 from holdfast.skills.rules import access_rules
+from holdfast.skills.rules.grammar import parse_rules
 from holdfast.skills.run import Run
-from tests.gateway.shop import ADMIN, MEMBER, ask, caller
+from tests.gateway.shop import ADMIN, MEMBER, Person, ask, caller
 
 pytestmark = pytest.mark.req("MCP-07")
 
@@ -223,6 +225,18 @@ async def test_a_rule_on_trial_refuses_nothing_and_is_counted_with_examples_but_
     assert await gateway.engine.rules.trials() == {}
 
 
+async def test_a_call_that_its_client_repeats_with_answers_is_counted_once(gateway: Gateway) -> None:
+    await rule(gateway, 'try: dry-run deny tool "ship"')
+    ann = await caller(gateway)
+
+    with pytest.raises(InputRequired):
+        await gateway.call(ann, "ship", {"order": "1"}, client=Person())
+    done = await gateway.call(ann, "ship", {"order": "1"}, client=Person(where={"city": "Bern"}))
+
+    assert done.status == "done"
+    assert (await gateway.engine.rules.trials())["try"].calls == 1
+
+
 async def test_the_latest_examples_of_a_rule_on_trial_are_kept(gateway: Gateway) -> None:
     await rule(gateway, 'try: dry-run deny tool "refund"')
 
@@ -254,8 +268,6 @@ async def test_rules_are_changed_by_version_and_invalid_ones_leave_all_as_it_is(
 
 
 async def test_names_of_what_does_not_exist_are_warned_about(gateway: Gateway) -> None:
-    from holdfast.skills.rules.grammar import parse_rules
-
     text = 'a: deny agent "suport", "x*" tool "refund", "refnd", "run_code" source "shop" user "whoever"'
 
     warnings = await gateway.engine.rules.warnings(parse_rules(text))
@@ -266,15 +278,21 @@ async def test_names_of_what_does_not_exist_are_warned_about(gateway: Gateway) -
     ]
 
 
-async def test_rules_are_tested_on_the_calls_that_were_made(gateway: Gateway) -> None:
+@pytest.mark.parametrize("page", [1, 100])
+async def test_rules_are_tested_on_the_calls_that_were_made(
+    gateway: Gateway, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_rules, "PAGE", page)
     engine, ann = gateway.engine, await caller(gateway)
     for amount in (5, 500):
         await engine.executions.call("refund", {"order": "1", "amount": amount}, user="ann")
     await gateway.call(ann, "track", {"parcel": "1"})
 
-    count, changed = await engine.rules.test(LARGE, calls=100)
+    count, changed = await engine.rules.test(parse_rules(LARGE), calls=100)
+    few, _ = await engine.rules.test(parse_rules(LARGE), calls=1)
 
     assert count >= 2
+    assert few == 1
     assert [(each.tool, each.user, each.allowed, each.rule) for each in changed] == [("refund", "ann", False, "large")]
     assert (await engine.rules.get()).version == 0
 

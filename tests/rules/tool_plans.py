@@ -47,7 +47,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/still_wanted.sql": Plan("tool_executions_pkey", ([ID],)),
     "execution/sql/withdraw_call.sql": Plan("tool_executions_pkey", (ID, NOON)),
     "skills/rules/sql/access_rules.sql": Plan("access_rules_pkey", (7,)),
-    "skills/rules/sql/former_calls.sql": Plan("Index Scan Backward using tool_executions_pkey", (100,)),
+    "skills/rules/sql/former_calls.sql": Plan("Index Scan Backward using tool_executions_pkey", (100, None)),
     "skills/rules/sql/trials.sql": Plan("access_rule_trial_pkey"),
     "skills/rules/sql/unknown_names.sql": Cold("when a person changes the rules"),
     "skills/sources/sql/selectable_types.sql": Plan("tool_source_host_id_name_key", ("shop", b"")),

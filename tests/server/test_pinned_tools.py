@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.ids import uuid7
+from holdfast.skills.run import Run
 from tests.execution.mcp import changing_server
-from tests.server.mcp_wire import call
+from tests.server.mcp_wire import begin, call, legacy, post
 from tests.server.test_source_reloads import listed, nodes, own
 from tests.server.wire import Site
 
@@ -93,3 +95,41 @@ async def test_a_tool_that_changes_mid_session_is_gone_everywhere_until_a_person
     assert approved.json() == {"state": "approved", "tools": ["up_add"], "stored": ["up_add"]}
     assert {each["up_add"] for each in after} == {changing_server.POISONED}
     assert all(text.startswith("add") for text in called)
+
+
+async def test_a_held_tool_is_called_by_no_way_that_knew_it_before(nodes: tuple[Site, Site], url: str) -> None:
+    one, two = nodes
+    engine = await own(one)
+    await engine.sources.add("up", kind="mcp", url=url, reload_seconds=1, by="ann")
+    for site in nodes:
+        await until_listed(site, ["up_add", "up_other", "up_turn"])
+    session = await begin(two)
+    known = await post(two, session, legacy("tools/list"))
+    tool = (await engine.tools.get("up_add")).tool
+    turn = Run("ann", "support", None, None, uuid7(), "1", "k")
+    before = await post(two, session, legacy("tools/call", {"name": "up_add", "arguments": {"a": "1"}}))
+
+    await call(two, "up_turn")
+    for site in nodes:
+        await until_listed(site, ["up_other", "up_turn"])
+    there = {"name": "up_add", "arguments": {"a": "1"}}
+    rpc = {"jsonrpc": "2.0", "id": 1, "method": "up_add", "params": {"a": "1"}}
+    replies = [
+        await call(two, "up_add", {"a": "1"}),
+        await call(two, "call_tool", there),
+        await call(two, "search_tools", {"query": changing_server.HARMLESS}),
+        await post(two, session, legacy("tools/call", there)),
+        await post(two, session, legacy("tools/list")),
+        await two.ask("POST", "/rpc", json=rpc),
+        await two.ask("POST", "/api/tools/up_add/call", json={"arguments": {"a": "1"}}),
+    ]
+    of_agent = await engine.executor.run(tool, {"a": "1"}, turn, timeout=5, max_output_bytes=1000)
+    of_worker = await engine.executor.result(tool, {"a": "1"}, turn, timeout=5)
+
+    assert "up_add" in known.body.decode()
+    assert '"add ' in before.body.decode()
+    assert [each for each in replies if '"add ' in each.body.decode()] == []
+    assert [changing_server.POISONED in each.body.decode() for each in replies] == len(replies) * [False]
+    assert [changing_server.HARMLESS in replies[place].body.decode() for place in (2, 4)] == [False, False]
+    assert (of_agent.status, "it is disabled" in of_agent.text) == ("failed", True)
+    assert (of_worker.failed, "it is disabled" in str(of_worker)) == (True, True)

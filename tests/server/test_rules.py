@@ -52,6 +52,25 @@ async def test_a_direct_call_that_a_rule_denies_gets_403_with_the_name_of_the_ru
     assert allowed.json()["status"] == "done"
 
 
+async def test_tools_that_rules_deny_are_in_no_list_and_no_search_of_the_api(desk: Site, engine: Engine) -> None:
+    await desk.ask("PUT", "/api/gateway/rules", json={"text": 'no: deny user "bob" tool "track"'})
+    bob = await make_key(engine, "bob", scopes=["read", "write"])
+    cy = await make_key(engine, "cy", scopes=["read", "write"])
+
+    listed: list[set[str]] = []
+    for key in (bob, cy, None):
+        for path in ("/api/tools", "/api/tools?query=where+is+a+parcel", "/api/tools?source=none"):
+            tools = (await desk.ask("GET", path, key=key)).json()["tools"]
+            listed.append({each["name"] for each in tools} & {"track"})
+    shown = await desk.ask("GET", "/api/tools/track", key=bob)
+    called = await desk.ask("POST", "/api/tools/track/call", json={"arguments": {"parcel": "1"}}, key=bob)
+    missing = await desk.ask("GET", "/api/tools/trakc", key=bob)
+
+    assert listed == [set(), set(), set(), {"track"}, {"track"}, set(), {"track"}, {"track"}, set()]
+    assert [reply.status for reply in (shown, called)] == [404, 404]
+    assert (shown.code, shown.json()["what"]) == (missing.code, missing.json()["what"].replace("trakc", "track"))
+
+
 async def test_what_rules_on_trial_would_refuse_is_a_metric(desk: Site) -> None:
     await desk.ask("PUT", "/api/gateway/rules", json={"text": 'try: dry-run deny tool "track"'})
     await desk.ask("POST", "/api/tools/track/call", json={"arguments": {"parcel": "X-1"}})

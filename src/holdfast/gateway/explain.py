@@ -21,7 +21,9 @@ from holdfast.gateway.gateway import Gateway, unknown_tool
 from holdfast.gateway.inventory import AgentGrant, ToolSnapshot
 from holdfast.gateway.policies.arguments import ArgumentPolicy
 from holdfast.gateway.policies.calls import GatewayCall
-from holdfast.gateway.views import ADMIN, CallerView, Listed, ViewKey, permits, reaches, sees_own
+from holdfast.gateway.tool_search import resolve_call
+from holdfast.gateway.views import ADMIN, CALL_TOOL, CallerView, Listed, ViewKey, permits, reaches, sees_own
+from holdfast.skills.arguments import with_defaults
 from holdfast.skills.offers import Offer
 from holdfast.skills.permissions import cap_of, refusal_reason
 from holdfast.skills.rules.rule_set import RuleCaller, RuleDecision, ToolRules
@@ -35,7 +37,7 @@ NOT_CHECKED = "no arguments were given, so that they are not checked"
 class ExplainedRule(msgspec.Struct, frozen=True):
     """An access rule about this caller and this tool. `matches`: null if the arguments decide.
 
-    `decides`: it refuses the call. Only an admin gets `text`.
+    `decides`: it refuses the call. Only an admin gets `text`, and rules that do not decide.
     """
 
     name: str
@@ -91,6 +93,15 @@ async def explain_call(
     """Explain a call. Without `whole`, nothing is said about a tool that the caller does not see."""
     view, snapshot = await gateway.tools(caller), await gateway.inventory.current()
     listed = view.by_name.get(name)
+    if listed is not None and listed.name == CALL_TOOL and arguments is not None:
+        called = resolve_call(view, arguments)
+        if isinstance(called, Outcome) and (called.code != NotFound.code or arguments["name"] in view.by_name):
+            step = ExplainedStep("arguments", False, called.text, "Correct the arguments.")
+            return Explanation(name, "refused", step.what, step.next, [step], [])
+        # As by the gateway, the tool that it calls is decided about, also if the caller does not see that.
+        unseen = isinstance(called, Outcome)
+        name, arguments = (arguments["name"], arguments.get("arguments", {})) if unseen else (called[0].name, called[1])
+        listed = view.by_name.get(name)
     found = None if listed is None and not whole else await _find(gateway, snapshot, name, listed)
     if found is None:
         error = unknown_tool(name)
@@ -111,8 +122,9 @@ async def explain_call(
         step, checked = await _arguments(call, arguments)
         steps.append(step)
     if checked is not None:
+        checked = with_defaults(subject.tool, checked)
         decision = rules.decide(checked, now)
-    steps.append(_rules(subject.tool, rules, decision, checked, now))
+    steps.append(_rules(subject.tool, rules, decision, checked, now, whole=whole))
     if listed is not None:
         steps.append(_approval(listed, caller))
     shown = _shown_rules(rules, decision, checked, now, whole=whole)
@@ -234,18 +246,22 @@ async def _arguments(
 
 
 def _rules(
-    tool: Tool, rules: ToolRules, decision: RuleDecision, arguments: Mapping[str, Any] | None, now: float
+    tool: Tool,
+    rules: ToolRules,
+    decision: RuleDecision,
+    arguments: Mapping[str, Any] | None,
+    now: float,
+    *,
+    whole: bool,
 ) -> ExplainedStep:
     if decision.rule is None and arguments is None:
         decision, depends = _without_arguments(rules, now)
         if depends:
             return ExplainedStep("rules", None, "the arguments decide which access rules match", "Give arguments.")
     if decision.rule is not None:
-        return ExplainedStep("rules", False, refusal(tool.name, decision).why, _change(decision.rule))
-    count = len(rules.rules)
-    return ExplainedStep(
-        "rules", True, f"of {count} rules about it, none refuses it" if count else "no rule is about it"
-    )
+        error = refusal(tool.name, decision)
+        return ExplainedStep("rules", False, error.why, _change(decision.rule) if whole else error.next)
+    return ExplainedStep("rules", True, "no access rule refuses it")
 
 
 def _without_arguments(rules: ToolRules, now: float) -> tuple[RuleDecision, bool]:
@@ -276,6 +292,12 @@ def _shown_rules(
     rules: ToolRules, decision: RuleDecision, arguments: Mapping[str, Any] | None, now: float, *, whole: bool
 ) -> list[ExplainedRule]:
     decided = decision.rule or _without_arguments(rules, now)[0].rule
+    if not whole:  # what the refusal of the call says
+        return [
+            ExplainedRule(each.name, each.effect, on_trial=False, matches=True, decides=True, unmet="",
+                          because=each.because, text=None)
+            for each in rules.rules if each.name == decided
+        ]  # fmt: skip
     return [
         ExplainedRule(
             each.rule.name,
@@ -285,7 +307,7 @@ def _shown_rules(
             each.rule.name == decided,
             each.unmet,
             each.rule.because,
-            each.rule.text if whole else None,
+            each.rule.text,
         )
         for each in rules.trace(arguments, now)
     ]

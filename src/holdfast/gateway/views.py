@@ -20,7 +20,7 @@ from uuid import UUID
 from holdfast.access.principals import Principal
 from holdfast.skills.offers import Offer
 from holdfast.skills.permissions import allows_users, cap_of, refusal_reason
-from holdfast.skills.tool import Tool, ToolEntry
+from holdfast.skills.tool import Tool, ToolEntry, dotted_name
 
 Kind = TypeVar("Kind")
 
@@ -119,8 +119,8 @@ class CallerView:
 
 
 def shown_name(tool: Tool) -> str:
-    """Return the name of a tool in MCP. For a service, it is the method, with dots because MCP allows no slashes."""
-    dotted = (tool.service or "").replace("/", ".")
+    """Return the name of a tool in MCP. For a service, it is the method, with dots."""
+    dotted = dotted_name(tool.service or "")
     return dotted if _NAME.fullmatch(dotted) else tool.name
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -100,6 +100,13 @@ def check_parsed(tool: Tool, given: object, overlay: Overlay | None = None) -> d
     except msgspec.ValidationError as error:
         return _refuse_unconverted(tool, error)
     return arguments
+
+
+def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return checked arguments with the defaults that a back end assumes. Those of other tools have theirs already."""
+    if not tool.is_imported:
+        return arguments
+    return checker_of(tool.parameters).defaults.fill(cast(dict[str, Any], arguments))
 
 
 def refuse_large(tool: Tool, given: object) -> ArgumentRefusal | None:

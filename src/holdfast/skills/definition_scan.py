@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from html import unescape
 from importlib.resources import files
 from typing import Any, Literal, cast, get_args
 
@@ -110,7 +111,9 @@ def visible(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Return a text as a model may read it: tag characters as letters, without other hidden characters, normalized."""
+    """Return a text as a model may read it: tags and entities as letters, without hidden characters, normalized."""
+    if "&" in text:
+        text = unescape(text)
     if text.isascii():
         return text
     revealed = "".join(chr(ord(each) - _TAG_BASE) if 0xE0020 <= ord(each) <= 0xE007E else each for each in text)

@@ -85,6 +85,11 @@ class Tool:
         return ToolSpec(self.name, self.description, dict(self.parameters), self.access == "read")
 
 
+def dotted_name(service: str) -> str:
+    """Return the name of a JSON-RPC method in MCP, which allows no slashes."""
+    return service.replace("/", ".")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
     """A registered tool, with the data for people and administrators.

@@ -57,6 +57,19 @@ def test_the_rules_of_the_documentation_are_valid() -> None:
     assert not parse_rules(blocks[-1]).rules[-1].is_met({"url": "https://www.example.com/a"}, 0)
 
 
+def test_sentences_that_did_not_change_are_not_read_again() -> None:
+    before = parse_rules(TEXT)
+    changed = f'first: deny user "bob"\n{TEXT.replace("nights: ", "evenings: ")}'
+
+    found = parse_rules(changed, before.rules)
+
+    assert found == parse_rules(changed)
+    assert [each.place for each in found.rules] == [0, 1, 2]
+    assert found.rules[1].conditions is before.rules[0].conditions
+    with pytest.raises(InvalidInput, match="exists already, in line"):
+        parse_rules(TEXT + TEXT.replace("default deny", ""), before.rules)
+
+
 def test_the_text_stays_as_it_was_written_and_a_removed_rule_leaves_the_rest() -> None:
     found = parse_rules(TEXT)
 
@@ -88,6 +101,10 @@ def test_the_text_stays_as_it_was_written_and_a_removed_rule_leaves_the_rest() -
         ("a: deny when a ~ 1", "expected one of =, !=, <"),
         ("a: deny when a not = 1", "expected `in`, `like` or `matches`"),
         ("a: deny when a = b", "expected a value"),
+        ("a: deny when a = 01", "expected a value"),
+        ("a: deny when a = \u0663", "expected a value"),
+        ("a: deny when a > 1e400", "expected a value"),
+        ("a: deny when a > 1e999", "expected a value"),
         ("a: deny when a..b = 1", "is not an argument"),
         ("a: deny when a is empty", "expected `missing` or `given`"),
         ('a: deny when a matches "("', "the regular expression is invalid or too large"),
@@ -104,6 +121,7 @@ def test_the_text_stays_as_it_was_written_and_a_removed_rule_leaves_the_rest() -
         ('a: deny on mon timezone "Mars/Base"', "there is no time zone 'Mars/Base'"),
         ('a: deny on mon timezone "../../etc/passwd"', "there is no time zone"),
         ('a: deny from 0001-01-01 timezone "Asia/Tokyo"', "is too early or too late"),
+        ("a: deny from 2026-07-02 until 2026-07-01", "`until` is not after `from`"),
         ('a: deny timezone "UTC"', "`timezone` is for"),
         ('a: deny because "x" tool "y"', "`tool` follows the end of the rule"),
         ("a: deny\na: allow", "line 2, column 1: the rule a exists already, in line 1"),

@@ -58,6 +58,13 @@ def test_hours_that_clocks_skip_do_not_occur_and_those_that_they_repeat_occur_tw
     assert covers(night, "2026-03-28T01:30", "2026-03-30T00:30") == [True, True]
 
 
+def test_the_ends_of_the_calendar_have_hours_too() -> None:
+    moments = ("0001-01-01T00:00", "9999-12-31T23:59")
+
+    for zone in ("Pacific/Kiritimati", "America/Los_Angeles"):
+        assert len(covers(f'between 22:00 and 06:00 timezone "{zone}"', *moments)) == 2
+
+
 def test_what_is_kept_of_one_minute_is_not_used_for_another() -> None:
     moments = ("2026-01-02T16:59", "2026-01-02T17:00", "2026-01-02T16:59")
 

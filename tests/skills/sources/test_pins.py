@@ -10,6 +10,7 @@ import pytest
 from holdfast.core.config import Config
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
+from holdfast.skills.request import BackendIdentity
 from holdfast.skills.sources.reports import SourceReport
 from holdfast.skills.sources.source import Choice
 from tests.execution.backend import Service
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.req("MCP-07", "SKILL-05")
 
 EVERYTHING = Choice(everything=True)
 SERVER = "https://shop.example.com"
+MCP = "https://mcp.example.com/mcp"
 PATIENCE = 10  # seconds
 
 
@@ -30,6 +32,11 @@ def document(server: str = SERVER, extra: Any = None, **summaries: str) -> bytes
     }
     info = {"title": "Shop", "version": "1"}
     return json.dumps({"openapi": "3.1.0", "info": info, "servers": [{"url": server}], "paths": paths}).encode()
+
+
+def server(*tools: dict[str, Any]) -> bytes:
+    """What an MCP server with these tools says."""
+    return json.dumps({"mcp": {}, "tools": [{"inputSchema": {"type": "object"}, **tool} for tool in tools]}).encode()
 
 
 ORDERS = document(orders="List orders", parcels="List parcels")
@@ -181,6 +188,43 @@ async def test_what_no_model_sees_needs_no_approval(engine: Engine) -> None:
     )
 
     assert (report.held, len(report.changed)) == ((), 2)
+
+
+@pytest.mark.parametrize("more", [{"_meta": {"a": 1}}, {"icons": [{"src": "https://example.com/i.png"}]}])
+async def test_what_no_model_sees_of_an_mcp_server_needs_no_approval(words_only: Engine, more: dict[str, Any]) -> None:
+    await words_only.sources.add("up", kind="mcp", url=MCP, document=server({"name": "add"}))
+
+    report = await words_only.sources.reload("up", document=server({"name": "add", **more}))
+
+    assert report.held == ()
+    assert [*await active(words_only)] == ["up_add"]
+
+
+async def test_a_new_tool_is_proposed_and_stored_under_the_name_that_was_approved(words_only: Engine) -> None:
+    await words_only.sources.add("up", kind="mcp", url=MCP, document=server({"name": "a.b"}))
+    both = server({"name": "a b", "description": "Another."}, {"name": "a.b", "description": "Changed."})
+
+    report = await words_only.sources.reload("up", document=both)
+    done = [await words_only.sources.proposals.approve("up", {each.name: each.hash}, by="ann") for each in report.held]
+
+    assert [(each.name, each.change) for each in report.held] == [("up_a_b", "changed"), ("up_up_a_b", "new")]
+    assert [each.stored for each in done] == [("up_a_b",), ("up_up_a_b",)]
+    assert await active(words_only) == {"up_a_b": "Changed.", "up_up_a_b": "Another."}
+
+
+async def test_a_tool_whose_name_is_taken_before_its_approval_is_proposed_anew(engine: Engine) -> None:
+    report = await engine.sources.reload("shop", document=document(orders="List orders", refunds="Pay back"))
+    await engine.tools.put("get_refunds", description="Mine.", parameters={"type": "object"}, kind="rest",
+                           endpoint="https://example.com/", method="GET")  # fmt: skip
+
+    with pytest.raises(Conflict, match="other tools have got these names"):
+        await engine.sources.proposals.approve("shop", hashes(report), by="ann")
+    again = await engine.sources.reload("shop", document=document(orders="List orders", refunds="Pay back"))
+    await engine.sources.proposals.approve("shop", hashes(again), by="ann")
+
+    assert await active(engine) == {
+        "get_orders": "List orders", "get_refunds": "Mine.", "shop_get_refunds": "Pay back"
+    }  # fmt: skip
 
 
 async def test_a_source_that_follows_its_document_holds_nothing(engine: Engine) -> None:
@@ -394,3 +438,18 @@ async def test_an_automatic_reload_holds_changes_and_imports_the_document_once(
         after = (await engine.sources.get("shop")).source
         assert (after.version, after.error) == (held.version, "")
         assert [*await active(engine)] == ["get_parcels"]
+
+
+async def test_no_check_approves_what_a_server_says_after_nobody_could_ask_it(
+    config: Config, no_models: None, service: Service
+) -> None:
+    execution = config.execution.model_copy(update={"allow_private": ("127.0.0.1",)})
+    service.will_answer("/mcp", status=401, body=b"{}", headers={"WWW-Authenticate": "Bearer"})
+    async with open_engine(config=config.model_copy(update={"execution": execution})) as engine:
+        identity = BackendIdentity("user", issuer=service.url, client_id="holdfast")
+        await engine.sources.add("up", kind="mcp", url=f"{service.url}/mcp", identity=identity, by="ann")
+
+        checked = await engine.sources.reload("up", document=server({"name": "add"}), is_check=True, by="holdfast")
+
+        assert [(tool.name, tool.change) for tool in checked.held] == [("up_add", "new")]
+        assert [*await active(engine)] == []

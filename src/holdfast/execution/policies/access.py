@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.core.errors import Forbidden
 from holdfast.execution.outcomes import Outcome
 from holdfast.execution.policies.policy import GovernedCall
+from holdfast.skills.client import InputRequired
 from holdfast.skills.rules.access_rules import AccessRules
 from holdfast.skills.rules.grammar import DEFAULT
 from holdfast.skills.rules.rule_set import ALLOWED, RuleCaller, RuleDecision
@@ -21,14 +22,20 @@ class AccessPolicy:
 
     async def apply(self, call: GovernedCall, proceed: Callable[[Any], Awaitable[Outcome]]) -> Outcome:
         """Proceed with a call that no rule refuses. Raise Forbidden, with the name of the rule, for others."""
-        if not call.resumed:
-            decision = await self.decide(call)
-            if decision is not ALLOWED:
-                if decision.trials:
-                    self._note(call, decision)
-                if decision.rule is not None:
-                    raise refusal(call.tool.name, decision)
-        return await proceed(call)
+        decision = ALLOWED if call.resumed else await self.decide(call)
+        if decision is ALLOWED:
+            return await proceed(call)
+        counts = bool(decision.trials)
+        try:
+            if decision.rule is not None:
+                raise refusal(call.tool.name, decision)
+            return await proceed(call)
+        except InputRequired:
+            counts = False  # the client repeats the call, with its answers
+            raise
+        finally:
+            if counts:
+                self._note(call, decision)
 
     async def decide(self, call: GovernedCall) -> RuleDecision:
         """Decide about a call."""
@@ -38,7 +45,7 @@ class AccessPolicy:
         theirs = rules.known_caller(call.user, call.agent, call.key, call.scopes)
         if theirs is None:
             theirs = await self._rules.of(rules, RuleCaller(call.user, call.agent, call.key, call.scopes))
-        return theirs.of(call.tool).decide(call.arguments, self._clock())
+        return theirs.decide(call.tool, call.arguments, self._clock())
 
     def _note(self, call: GovernedCall, decision: RuleDecision) -> None:
         effect = "allowed" if decision.rule is not None else "denied"

@@ -19,7 +19,8 @@ begin
     'name', name, 'operation', operation, 'title', tool -> 'display_name', 'description', tool -> 'description',
     'kind', tool -> 'implementation_type', 'access', tool -> 'access', 'idempotent', tool -> 'idempotent',
     'request', case when jsonb_typeof(tool -> 'request') = 'object'
-      then tool -> 'request' #- '{mcp,definition,_meta}' #- '{mcp,definition,icons}' end, 'rest', tool -> 'schema_rest',
+      then case when (tool #> '{request,mcp,definition}') - '{_meta,icons}'::text[] = '{}' then tool -> 'request' #- '{mcp,definition}'
+        else tool -> 'request' #- '{mcp,definition,_meta}' #- '{mcp,definition,icons}' end end, 'rest', tool -> 'schema_rest',
     'parameters', (
       select coalesce(jsonb_object_agg(p ->> 'name', p - '{name,order_index}'::text[]), '{}') from jsonb_array_elements(tool -> 'parameters') p));
 end $$;

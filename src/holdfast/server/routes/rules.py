@@ -11,7 +11,7 @@ from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.gateway.explain import Explanation, explain_call
 from holdfast.server.fields import ShortName, ZonedMoment, documented
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.skills.rules.access_rules import MAX_CALLS, ChangedDecision, StoredRules, parse
+from holdfast.skills.rules.access_rules import MAX_CALLS, ChangedDecision, StoredRules
 from holdfast.skills.rules.rule import AccessRule, Effect
 from holdfast.skills.rules.trials import RuleTrial
 
@@ -134,8 +134,8 @@ async def remove_rule(call: ApiCall, name: str) -> None:
 @operations.declare("POST", "/api/gateway/rule-tests", needs="admin", errors=[TooLarge])
 async def try_rules(call: ApiCall, body: RulesTrial) -> RulesTest:
     """Check access rules without storing them, and list the latest calls that they would decide otherwise."""
-    written = await parse(body.text)
-    calls, changed = await call.engine.rules.test(body.text, calls=body.calls)
+    written = await call.engine.rules.parse(body.text)
+    calls, changed = await call.engine.rules.test(written, calls=body.calls)
     return RulesTest(calls, changed, len(written.rules), await call.engine.rules.warnings(written))
 
 
@@ -164,7 +164,7 @@ async def _caller(call: ApiCall, body: CallToExplain) -> Principal:
 
 
 async def _detail(call: ApiCall, stored: StoredRules) -> RulesDetail:
-    written, trials = await parse(stored.text), await call.engine.rules.trials()
+    written, trials = await call.engine.rules.parse(stored.text), await call.engine.rules.trials()
     return RulesDetail(
         stored.text,
         stored.version,

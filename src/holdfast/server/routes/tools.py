@@ -173,14 +173,15 @@ async def list_tools(
     limit: Limit | None = None,
     after: str | None = None,
 ) -> ToolPage:
-    """List tools by name, or search them with `query`. Only an admin gets inactive ones."""
+    """List tools by name, or search them with `query`. Only an admin gets inactive and hidden ones."""
     if query is not None:
         return await _search(call, query, source=source, kind=kind, limit=limit or FOUND)
     active = None if call.authorization.is_admin else True
     most = limit or LISTED
     found = await call.engine.tools.list(limit=most + 1, after=after, source=source, kind=kind, active=active)
-    page = [_summary(entry) for entry in found[:most]]
-    return ToolPage(page, page[-1].name if len(found) > most else None)
+    hidden = await call.authorization.hidden_tools(entry.tool for entry in found)
+    page = [_summary(entry) for entry in found[:most] if entry.tool.name not in hidden]
+    return ToolPage(page, found[most - 1].tool.name if len(found) > most else None)
 
 
 @operations.declare("GET", "/api/tools/{name}", needs="read", errors=[NotFound])
@@ -218,10 +219,11 @@ async def activate_tool(call: ApiCall, name: str, body: ActiveChange) -> ToolDet
 
 
 async def _search(call: ApiCall, query: str, *, source: str | None, kind: Kind | None, limit: int) -> ToolPage:
-    narrow = source is not None or kind is not None
+    narrow = source is not None or kind is not None or not call.authorization.is_admin
     most = MAX_LIMIT if narrow else min(limit, MAX_LIMIT)
     found = await call.engine.finding.search(query, kinds=("tool",), limit=most)
     tools = await call.engine.tools.by_names([each.name for each in found])
+    hidden = await call.authorization.hidden_tools(tools.values())
     page = [
         ToolSummary(
             tool.name, tool.description, tool.kind, tool.access, source_of(tool), True, None, each.score, each.skill
@@ -230,6 +232,7 @@ async def _search(call: ApiCall, query: str, *, source: str | None, kind: Kind |
         if (tool := tools.get(each.name)) is not None
         and kind in (None, tool.kind)
         and source in (None, source_of(tool))
+        and tool.name not in hidden
     ]
     return ToolPage(page[:limit], reduced=found.reduced)
 

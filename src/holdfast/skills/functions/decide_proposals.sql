@@ -1,6 +1,7 @@
 -- Decides about held definitions of tools of a source, by the names of the tools. Each has to have the given hash: what somebody approves is exactly
 -- what they have seen. Approving stores the definitions, and pins them. Rejecting keeps the tools held.
--- `outcome`: decided; missing (`tools`: those without a held definition); conflict (`tools`: those whose definition is another one by now).
+-- `outcome`: decided; missing (`tools`: those without a held definition); conflict (`tools`: those whose definition is another one by now); taken
+-- (`tools`: new ones whose name another tool has by now: they would get another name than the one that was seen).
 -- `changes` are those of the approved tools: added, changed or same; `names` are theirs. `revision` is the registry's before any change.
 create or replace function holdfast.decide_proposals(
   tenant uuid, source uuid, called text[], hashes text[], approves boolean, person text,
@@ -28,6 +29,14 @@ begin
     return;
   end if;
   if approves then
+    select array_agg(r.name order by r.name) into tools
+    from public.tool_proposal r join public.tool_t t
+      on t.host_id = tenant and t.name = r.name and (t.source_id, t.operation) is distinct from (source, r.operation)
+    where r.host_id = tenant and r.proposal_id = any(ids);
+    if tools is not null then
+      outcome := 'taken';
+      return;
+    end if;
     select array_agg(r.operation order by r.name), array_agg(r.name order by r.name), array_agg(r.item order by r.name),
       array_agg(r.warnings order by r.name)
     into operations, wanted, items, flags

@@ -2,15 +2,15 @@
 -- A tool passes if its definition is the pinned one, or if the import itself is an approval (`approves`): `all`; `settings`: all but those with a
 -- proposal, because only the settings have changed and not the document; `none`. With `holds_flagged`, an import approves no tool with warnings.
 -- A new definition replaces that of an earlier proposal. A proposal whose definition is no longer offered is withdrawn.
--- Returns for each tool its name and its `change`: null if it passes; held; still held, if its proposal has the same definition as before.
+-- `names` are those that the tools have, or would get (see holdfast.imported_names).
+-- Returns for each tool its `change`: null if it passes; held; still held, if its proposal has the same definition as before.
 create or replace function holdfast.hold_tools(
-  tenant uuid, source uuid, operations text[], wanted text[], items jsonb[], warnings jsonb[], approves text, holds_flagged boolean, person text
-) returns table (place bigint, name text, change text) language plpgsql as $$
+  tenant uuid, source uuid, operations text[], names text[], items jsonb[], warnings jsonb[], approves text, holds_flagged boolean, person text
+) returns table (place bigint, change text) language plpgsql as $$
 #variable_conflict use_column
 declare
   held uuid[];
   places bigint[];
-  names text[];
   passed boolean[];
   pins text[];
   hashes text[];
@@ -18,24 +18,24 @@ declare
   olds jsonb[];
   news jsonb[];
 begin
-  select array_agg(g.place order by g.place), array_agg(o.name order by g.place), array_agg(o.pinned order by g.place),
+  select array_agg(g.place order by g.place), array_agg(o.pinned order by g.place),
     array_agg(o.hash order by g.place), array_agg(r.hash order by g.place),
     array_agg(case when not o.passed then holdfast.stored_definition(tenant, t.tool_id) end order by g.place),
     array_agg(case when not o.passed then o.definition end order by g.place), array_agg(o.passed order by g.place),
     array_agg(t.tool_id) filter (where not o.passed and not t.held)
-  into places, names, pins, hashes, proposed, olds, news, passed, held
-  from unnest(operations, wanted, items, warnings) with ordinality g (operation, name, item, warnings, place)
+  into places, pins, hashes, proposed, olds, news, passed, held
+  from unnest(operations, names, items, warnings) with ordinality g (operation, name, item, warnings, place)
     left join public.tool_t t on t.host_id = tenant and t.source_id = source and t.operation = g.operation
     left join public.tool_pin p on p.host_id = tenant and p.tool_id = t.tool_id
     left join public.tool_proposal r
       on r.host_id = tenant and r.source_id = source and r.operation = g.operation and r.state in ('open', 'rejected')
     cross join lateral (
-      select coalesce(t.name::text, g.name) as name, p.hash as pinned, d.definition, d.hash,
+      select p.hash as pinned, d.definition, d.hash,
         coalesce(p.hash = d.hash, false) or not (holds_flagged and g.warnings <> '[]')
           and (approves = 'all' or approves = 'settings' and r.proposal_id is null) as passed
       from (
         select c.definition, holdfast.definition_hash(source, c.definition) as hash
-        from (select holdfast.tool_definition(g.item, coalesce(t.name::text, g.name), g.operation) as definition offset 0) c offset 0
+        from (select holdfast.tool_definition(g.item, g.name, g.operation) as definition offset 0) c offset 0
       ) d offset 0 -- so that each is computed once
     ) o;
   update public.tool_proposal r set
@@ -67,8 +67,8 @@ begin
   ) old
   where r.host_id = tenant and r.proposal_id = old.proposal_id;
   return query
-    select g.place, g.name, case when g.passed then null when g.hash = g.proposed then 'still held' else 'held' end
-    from unnest(places, names, passed, hashes, proposed) g (place, name, passed, hash, proposed);
+    select g.place, case when g.passed then null when g.hash = g.proposed then 'still held' else 'held' end
+    from unnest(places, passed, hashes, proposed) g (place, passed, hash, proposed);
 end $$;
 revoke execute on function holdfast.hold_tools from public;
 grant execute on function holdfast.hold_tools to holdfast_app;

@@ -9,16 +9,11 @@ end $$;
 revoke execute on function holdfast.led_name from public;
 grant execute on function holdfast.led_name to holdfast_app;
 
--- Stores tools of a source, by operation, and pins them: `person` has approved their definitions. An existing tool keeps its name. A new one gets the
--- wanted name or, if that is taken, the name with the source's name as prefix, or with that and a hash of the operation. A tool whose operation has
--- come back returns to its former state. A method of a service that another tool has stays with that tool.
--- Returns the `change` of each tool: added, changed or same. The caller must hold the registry's lock.
-create or replace function holdfast.write_imported(
-  tenant uuid, source uuid, operations text[], wanted text[], items jsonb[], warnings jsonb[], person text
-) returns table (name text, operation text, change text) language plpgsql as $$
+-- Returns the names of tools of a source, by operation. An existing tool keeps its name. A new one gets the wanted name or, if that is taken, the name
+-- with the source's name as prefix, or with that and a hash of the operation. The caller must hold the registry's lock.
+create or replace function holdfast.imported_names(tenant uuid, source uuid, operations text[], wanted text[]) returns text[] language plpgsql stable as $$
 #variable_conflict use_column
 declare
-  ids uuid[];
   names text[];
   taken text[] := '{}';
   choices text[];
@@ -26,20 +21,10 @@ declare
   prefix text;
   hash text;
   place int;
-  changes text[];
 begin
-  select array_agg(coalesce(t.tool_id, holdfast.uuid7()) order by g.place), array_agg(t.name::text order by g.place),
-    array_agg(g.item || case when t.gone then '{"active": true, "gone": false}'::jsonb else '{}' end
-      || case when t.held then '{"held": false}'::jsonb else '{}' end || case when exists (
-      select from public.tool_t o
-      where o.host_id = tenant and o.service = g.item ->> 'service' and (o.source_id, o.operation) is distinct from (source, g.operation)
-    ) then '{"service": null}'::jsonb else '{}' end order by g.place)
-  into ids, names, items
-  from unnest(operations, items) with ordinality g (operation, item, place)
+  select array_agg(t.name::text order by g.place) into names
+  from unnest(operations) with ordinality g (operation, place)
     left join public.tool_t t on t.host_id = tenant and t.source_id = source and t.operation = g.operation;
-  if ids is null then
-    return;
-  end if;
   select o.name into prefix from public.tool_source o where o.host_id = tenant and o.source_id = source;
   for place in select g.place from unnest(names) with ordinality g (name, place) where g.name is null loop
     hash := left(encode(sha256(convert_to(prefix || ' ' || operations[place], 'UTF8')), 'hex'), 6);
@@ -54,6 +39,34 @@ begin
     names[place] := choice;
     taken := taken || choice;
   end loop;
+  return names;
+end $$;
+revoke execute on function holdfast.imported_names from public;
+grant execute on function holdfast.imported_names to holdfast_app;
+
+-- Stores tools of a source, by operation, under these names (see holdfast.imported_names), and pins them: `person` has approved their definitions. A tool
+-- whose operation has come back returns to its former state. A method of a service that another tool has stays with that tool.
+-- Returns the `change` of each tool: added, changed or same. The caller must hold the registry's lock.
+create or replace function holdfast.write_imported(
+  tenant uuid, source uuid, operations text[], names text[], items jsonb[], warnings jsonb[], person text
+) returns table (name text, operation text, change text) language plpgsql as $$
+#variable_conflict use_column
+declare
+  ids uuid[];
+  changes text[];
+begin
+  select array_agg(coalesce(t.tool_id, holdfast.uuid7()) order by g.place),
+    array_agg(g.item || case when t.gone then '{"active": true, "gone": false}'::jsonb else '{}' end
+      || case when t.held then '{"held": false}'::jsonb else '{}' end || case when exists (
+      select from public.tool_t o
+      where o.host_id = tenant and o.service = g.item ->> 'service' and (o.source_id, o.operation) is distinct from (source, g.operation)
+    ) then '{"service": null}'::jsonb else '{}' end order by g.place)
+  into ids, items
+  from unnest(operations, items) with ordinality g (operation, item, place)
+    left join public.tool_t t on t.host_id = tenant and t.source_id = source and t.operation = g.operation;
+  if ids is null then
+    return;
+  end if;
   select array_agg(w.change order by w.place) into changes
   from holdfast.write_tools(tenant, ids, array(
     select g.item || jsonb_build_object('name', g.name, 'origin', 'source', 'source_id', source, 'operation', g.operation)
@@ -103,17 +116,18 @@ begin
   if kept is not null then
     perform holdfast.write_tools(tenant, kept, array_fill('{"active": false, "gone": true, "held": false}'::jsonb, array[cardinality(kept)]), person);
   end if;
-  select array_agg(h.name order by h.place), array_agg(h.change order by h.place) into names, changes
-  from holdfast.hold_tools(tenant, source, operations, wanted, items, warnings, approves, holds_flagged, person) h;
+  names := holdfast.imported_names(tenant, source, operations, wanted);
+  select array_agg(h.change order by h.place) into changes
+  from holdfast.hold_tools(tenant, source, operations, names, items, warnings, approves, holds_flagged, person) h;
   return query
     select g.name, g.operation, g.change from unnest(names, operations, changes) g (name, operation, change) where g.change is not null;
   return query
     select w.* from (
-      select array_agg(g.operation order by g.place) as operations, array_agg(g.name order by g.place) as wanted,
+      select array_agg(g.operation order by g.place) as operations, array_agg(g.name order by g.place) as names,
         array_agg(g.item order by g.place) as items, array_agg(g.warnings order by g.place) as warnings
-      from unnest(operations, wanted, items, warnings, changes) with ordinality g (operation, name, item, warnings, change, place)
+      from unnest(operations, names, items, warnings, changes) with ordinality g (operation, name, item, warnings, change, place)
       where g.change is null
-    ) p cross join lateral holdfast.write_imported(tenant, source, p.operations, p.wanted, p.items, p.warnings, person) w
+    ) p cross join lateral holdfast.write_imported(tenant, source, p.operations, p.names, p.items, p.warnings, person) w
     where p.operations is not null;
 end $$;
 revoke execute on function holdfast.store_tools from public;

@@ -17,7 +17,7 @@ from holdfast.core.errors import Broken, Conflict, HoldfastError, InvalidInput, 
 from holdfast.core.ids import identity_id
 from holdfast.core.text import restore, store
 from holdfast.core.threads import run_in_thread
-from holdfast.postgres.database import Database
+from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.catalog import OpenedSkills
 from holdfast.skills.rules.grammar import RulesText, parse_rules
@@ -29,6 +29,7 @@ from holdfast.skills.tools import Tools, author_of
 
 FRESH = 0.5  # seconds between two checks of the version
 MAX_CALLS = 10_000  # that a test of rules goes over
+PAGE = 100  # of these in memory at a time
 
 sql = statements(__name__)
 
@@ -120,6 +121,11 @@ class AccessRules:
 
     # Text
 
+    async def parse(self, text: str) -> RulesText:
+        """Read rules, in a thread: many take long. Raise InvalidInput with the errors."""
+        known = () if self._set is None else self._set.rules
+        return await run_in_thread(lambda: parse_rules(text, known), name="holdfast access rules")
+
     async def get(self) -> StoredRules:
         """Return the stored rules."""
         row = await self._database.one(sql("access_rules"), -1)
@@ -129,7 +135,7 @@ class AccessRules:
 
     async def put(self, text: str, *, version: int | None = None, by: str = "") -> StoredRules:
         """Replace the rules. `version` is the expected one; None: any. Raise InvalidInput if the text is invalid."""
-        written = await parse(text)
+        written = await self.parse(text)
         on_trial = [each.name for each in written.rules if each.on_trial] + ["default"] * written.default.on_trial
         row = await self._database.one(sql("put_access_rules"), store(text), version, on_trial, author_of(by))
         assert row is not None
@@ -140,7 +146,7 @@ class AccessRules:
 
     async def add(self, rules: str, *, by: str = "") -> StoredRules:
         """Add rules at the end."""
-        await parse(rules)  # so that an error names the line of the given text
+        await self.parse(rules)  # so that an error names the line of the given text
         stored = await self.get()
         between = "" if not stored.text or stored.text.endswith("\n") else "\n"
         return await self.put(f"{stored.text}{between}{rules.rstrip()}\n", version=stored.version, by=by)
@@ -148,7 +154,7 @@ class AccessRules:
     async def remove(self, name: str, *, by: str = "") -> StoredRules:
         """Remove a rule. Comments stay."""
         stored = await self.get()
-        written = await parse(stored.text)
+        written = await self.parse(stored.text)
         if not any(each.name == name for each in written.rules):
             raise unknown_rule(name)
         return await self.put(written.without(name), version=stored.version, by=by)
@@ -184,17 +190,30 @@ class AccessRules:
             f"the rule {named[part, name]} names the {part} {name!r:.200}, which does not exist" for part, name in found
         ]
 
-    async def test(self, text: str, *, calls: int) -> tuple[int, list[ChangedDecision]]:
+    async def test(self, written: RulesText, *, calls: int) -> tuple[int, list[ChangedDecision]]:
         """Compare rules with the current ones over the latest calls, and return how many there were, and which differ.
 
         The scopes and the keys of these calls are not known.
         """
         if not 0 < calls <= MAX_CALLS:
             raise InvalidInput(f"the number of calls cannot be {calls}", next=f"Use 1 to {MAX_CALLS:,}.")
-        before, after = await self.read(), RuleSet(await parse(text))
+        before, after = await self.read(), RuleSet(written)
         found: list[ChangedDecision] = []
         tools: dict[UUID, Tool | None] = {}
-        rows = await self._database.all(sql("former_calls"), calls)
+        seen, oldest = 0, None
+        while seen < calls:  # in pages: arguments can be large
+            rows = await self._database.all(sql("former_calls"), min(PAGE, calls - seen), oldest)
+            if not rows:
+                break
+            seen, oldest = seen + len(rows), rows[-1]["id"]
+            found += await self._changed(rows, before, after, tools)
+        return seen, found
+
+    async def _changed(
+        self, rows: Sequence[Row], before: RuleSet, after: RuleSet, tools: dict[UUID, Tool | None]
+    ) -> list[ChangedDecision]:
+        """Return which calls two sets of rules decide differently."""
+        found: list[ChangedDecision] = []
         for row in rows:
             id: UUID = row["tool_id"]
             if id not in tools:
@@ -205,13 +224,13 @@ class AccessRules:
             user, agent = _restore(row["user_name"]), _restore(row["agent"])
             given = cast(dict[str, Any], arguments) if isinstance(arguments, dict) else {}
             was, now = [
-                (await self.of(rules, RuleCaller(user, agent))).of(tool).decide(given, row["created_at"].timestamp())
+                (await self.of(rules, RuleCaller(user, agent))).decide(tool, given, row["created_at"].timestamp())
                 for rules in (before, after)
             ]
             if was.is_allowed != now.is_allowed:
                 rule = now.rule or was.rule or ""
                 found.append(ChangedDecision(tool.name, user, agent, row["created_at"], now.is_allowed, rule))
-        return len(rows), found
+        return found
 
     async def _read(self) -> RuleSet:
         began, known = monotonic(), self._set
@@ -221,9 +240,19 @@ class AccessRules:
         elif row["text"] is None and known is not None:
             found = known
         else:
-            found = RuleSet(await _parse_stored(restore(row["text"])), row["version"])
+            found = RuleSet(await self._parse_stored(restore(row["text"])), row["version"])
         self._set, self._checked = found, began
         return found
+
+    async def _parse_stored(self, text: str) -> RulesText:
+        try:
+            return await self.parse(text)
+        except HoldfastError as error:
+            raise Broken(
+                "the access rules of the tenant cannot be read, so that no tool can be called",
+                why=error.why,
+                next="Correct them with `holdfast gateway rules set`.",
+            ) from error
 
     async def _identified(self, rules: RuleSet, caller: RuleCaller) -> RuleCaller:
         """Return a caller with the other names of its user."""
@@ -241,25 +270,9 @@ class AccessRules:
         return replace(caller, ids=tuple(sorted(names - {caller.user})))
 
 
-async def parse(text: str) -> RulesText:
-    """Read rules in a thread: many take long. Raise InvalidInput with the errors."""
-    return await run_in_thread(lambda: parse_rules(text), name="holdfast access rules")
-
-
 def unknown_rule(name: str) -> NotFound:
     """Return the error for a rule that does not exist."""
     return NotFound(f"there is no rule {name!r:.100}", next="List them with `holdfast gateway rules ls`.")
-
-
-async def _parse_stored(text: str) -> RulesText:
-    try:
-        return await parse(text)
-    except HoldfastError as error:
-        raise Broken(
-            "the access rules of the tenant cannot be read, so that no tool can be called",
-            why=error.why,
-            next="Correct them with `holdfast gateway rules set`.",
-        ) from error
 
 
 def _restore(name: str | None) -> str | None:

@@ -1,9 +1,9 @@
 """Conditions on the arguments of a call. Pure.
 
 A condition compares the values at a path. An argument that is missing or null meets no condition except `is missing`.
-A value that cannot be compared, such as text with `> 100`, counts against the call: it meets the condition of a `deny`
-rule and not that of an `allow` rule. If the path has a `*`, one value is enough for a `deny` rule, and an `allow` rule
-needs all.
+A value that cannot be compared, such as text with `> 100` or a path that leads into text, counts against the call: it
+meets the condition of a `deny` rule and not that of an `allow` rule. If the path has a `*`, one value is enough for a
+`deny` rule, and an `allow` rule needs all.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +30,7 @@ MAX_STEPS = 16  # in a path
 MAX_VALUES = 10_000  # at a path
 
 _MISSING = object()
+_OPAQUE = object()  # what the path leads into is no object or list, though a back end may read it as one
 _COMPARISONS: Mapping[str, Callable[[int | float, int | float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
@@ -83,7 +84,7 @@ def _meets_of(operator: Operator, values: tuple[Value, ...], *, negated: bool, d
     """Return a function that says whether a value meets a condition; `doubt` if it cannot be compared."""
     if operator == "is":
         missing = values[0] == MISSING
-        return lambda value: (value is _MISSING or value is None) == missing
+        return lambda value: doubt if value is _OPAQUE else (value is _MISSING or value is None) == missing
     if operator in _COMPARISONS:
         compare, limit = _COMPARISONS[operator], cast(int | float, values[0])
 
@@ -99,6 +100,8 @@ def _meets_of(operator: Operator, values: tuple[Value, ...], *, negated: bool, d
     def meets(value: Any) -> bool:
         if value is None or value is _MISSING:
             return null_meets and value is None
+        if value is _OPAQUE:
+            return doubt
         met = test(value)
         return doubt if met is None else met is not negated
 
@@ -109,9 +112,9 @@ def _test_of(operator: Operator, values: tuple[Value, ...]) -> Test:
     first = values[0]
     match operator:
         case "=" | "in":
-            return lambda value: any(_equal(value, each) for each in values)
+            return lambda value: None if isinstance(value, list | dict) else any(_equal(value, each) for each in values)
         case "!=":
-            return lambda value: not _equal(value, first)
+            return lambda value: None if isinstance(value, list | dict) else not _equal(value, first)
         case "like":
             pattern = NamePattern.parse(str(first))
             return lambda value: pattern.matches(value) if isinstance(value, str) else None
@@ -133,7 +136,7 @@ def _equal(value: Any, other: Value) -> bool:
 
 
 def _values_at(value: Any, path: Sequence[str]) -> Iterator[Any]:
-    """Yield the values at a path, and for each place without a value, that it is missing."""
+    """Yield the values at a path, and for each place without a value, that it is missing or cannot be looked into."""
     if not path:
         yield value
         return
@@ -153,6 +156,6 @@ def _values_at(value: Any, path: Sequence[str]) -> Iterator[Any]:
         elif step.isascii() and step.isdigit() and len(step) < 8 and int(step) < len(items):
             yield from _values_at(items[int(step)], rest)
         else:
-            yield _MISSING
+            yield _MISSING if step.isdigit() else _OPAQUE
     else:
-        yield _MISSING
+        yield _MISSING if value is None else _OPAQUE

@@ -23,9 +23,10 @@ Names, patterns and texts are in double quotes, as in JSON. Pure.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
+from math import isfinite
 from typing import Any, cast
 
 from holdfast.core.errors import InvalidInput
@@ -66,7 +67,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _TOKEN = re.compile(r'\s+|#[^\n]*|(?P<text>"(?:[^"\\\n]|\\.)*")|(?P<sign>!=|<=|>=|[=<>,])|(?P<word>[^\s",=<>!#]+)')
 _HOUR = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _STEP = re.compile(r"[A-Za-z_$][\w$-]*|\d+|\*")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")  # as in JSON
 _CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
 # The values of these parts are known, so that a typing error is found.
 _CHOICES: dict[str, Sequence[str]] = {
@@ -117,18 +118,26 @@ class _RuleError(Exception):
         self.token = token
 
 
-def parse_rules(text: str) -> RulesText:
-    """Read rules. Raise InvalidInput with the line, the column and the reason of each error."""
+def parse_rules(text: str, known: Iterable[AccessRule] = ()) -> RulesText:
+    """Read rules. Raise InvalidInput with the line, the column and the reason of each error.
+
+    A sentence of a `known` rule is not read again: after a change of one of many rules, this is fast.
+    """
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(
             "the access rules are too long", why=f"they have {size:,} bytes; the limit is {MAX_TEXT_BYTES:,}"
         )
     rules: dict[str, AccessRule] = {}
+    by_text = {each.text: each for each in known}
     default: DefaultEffect | None = None
     errors: list[str] = []
     for line, lines in _paragraphs(text):
         try:
+            former = by_text.get("\n".join(lines))
+            if former is not None and former.name not in rules:
+                rules[former.name] = replace(former, line=line, place=len(rules))
+                continue
             sentence = _Sentence(line, lines)
             if sentence.first.value == DEFAULT:
                 if default is not None:
@@ -401,7 +410,9 @@ class _Sentence:
         if token.kind == "word" and token.value in _CONSTANTS:
             return _CONSTANTS[token.value]
         if token.kind == "word" and len(token.value) <= 40 and _NUMBER.fullmatch(token.value):
-            return cast(int | float, json.loads(token.value))
+            number = cast(int | float, json.loads(token.value))
+            if isfinite(number):
+                return number
         raise _RuleError(token, f'expected a value, such as 100, true or "text" in quotes, not {_shown(token)}')
 
     def _text(self, what: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from holdfast.skills.rules.conditions import ArgumentCondition, Check
 from holdfast.skills.rules.patterns import NamePattern
 from holdfast.skills.rules.times import RuleTimes
-from holdfast.skills.tool import Tool
+from holdfast.skills.tool import Tool, dotted_name
 
 Effect = Literal["allow", "deny"]
 CallerPart = Literal["user", "agent", "key", "scope"]
@@ -85,10 +85,10 @@ class AccessRule:
 
 
 def tool_names(part: str, tool: Tool) -> tuple[str, ...]:
-    """Return the values of a part of a tool: its name also as a JSON-RPC method, its source, kind or access."""
+    """Return the values of a part of a tool: its names, also those of a JSON-RPC method, its source, kind or access."""
     match part:
         case "tool":
-            return (tool.name,) if tool.service is None else (tool.name, tool.service)
+            return (tool.name,) if tool.service is None else (tool.name, tool.service, dotted_name(tool.service))
         case "source":
             return () if tool.backend is None or not tool.backend.source else (tool.backend.source,)
         case "kind":

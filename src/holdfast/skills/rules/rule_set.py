@@ -14,11 +14,13 @@ from functools import cached_property
 from typing import Any, cast
 from uuid import UUID
 
+from holdfast.skills.arguments import with_defaults
 from holdfast.skills.rules.grammar import DEFAULT, DefaultEffect, RulesText
 from holdfast.skills.rules.rule import CALLER_PARTS, AccessRule, CallerPart, NameClause, tool_names
 from holdfast.skills.tool import Tool
 
-REMEMBERED = 10_000  # callers, and tools of a caller, whose rules are kept
+REMEMBERED = 10_000  # callers whose rules are kept
+REMEMBERED_TOOLS = 100_000  # tools of all callers whose rules are kept: 20 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +159,18 @@ class CallerRules:
         key = (tool.name, tool.id, tool.version, tool.kind, tool.access, tool.service)
         found = self._tools.get(key)
         if found is None:
-            if len(self._tools) >= REMEMBERED:
-                self._tools.clear()
+            self._rules.make_room()
             found = self._tools[key] = self._rules.about(tool, self._named_by)
         return found
+
+    def decide(self, tool: Tool, arguments: Mapping[str, Any], now: float) -> RuleDecision:
+        """Decide about a call with arguments as they are sent."""
+        rules = self.of(tool)
+        return ALLOWED if rules.is_free else rules.decide(with_defaults(tool, arguments), now)
+
+    def forget(self) -> None:
+        """Forget the rules of all tools."""
+        self._tools.clear()
 
 
 class NameIndex:
@@ -201,9 +211,10 @@ class RuleSet:
         self._callers: dict[tuple[str | None, str | None, UUID | None, frozenset[str]], CallerRules] = {}
         self._shared: dict[tuple[int, ...], CallerRules] = {}
         self._by_caller = {part: NameIndex() for part in CALLER_PARTS}
-        self._by_tool = NameIndex()  # of rules that name no caller
+        self._by_tool = {part: NameIndex() for part in ("tool", "source")}  # of rules that name no caller
+        self._kept = 0  # rules of tools, by callers
         self._of_callers: list[AccessRule] = []  # that name callers only by patterns such as `*-ann`
-        self._of_tools: list[AccessRule] = []  # that name no caller, and tools only by such patterns or not at all
+        self._of_tools: list[AccessRule] = []  # that name no caller, and tools and sources only by such patterns
         for rule in self.rules:
             self._index(rule)
 
@@ -237,14 +248,24 @@ class RuleSet:
             if len(self._callers) >= REMEMBERED:
                 self._callers.clear()
                 self._shared.clear()
+                self._kept = 0
             found = self._callers[key] = self._share(self._naming(caller))
         return found
+
+    def make_room(self) -> None:
+        """Count a tool of a caller whose rules are to be kept, and forget all others if they are too many."""
+        if self._kept >= REMEMBERED_TOOLS:
+            self._kept = 0
+            for each in self._shared.values():
+                each.forget()
+        self._kept += 1
 
     def about(self, tool: Tool, named_by: Iterable[AccessRule]) -> ToolRules:
         """Return the rules that are about a tool: some of those that name the caller, and of those that name none."""
         candidates = [*named_by, *self._of_tools]
-        for name in tool_names("tool", tool):
-            candidates += self._by_tool.find(name)
+        for part, index in self._by_tool.items():
+            for name in tool_names(part, tool):
+                candidates += index.find(name)
         values: dict[str, Sequence[str]] = {}
         found = {
             each.place: each for each in candidates if _matches(each.what, lambda part: tool_names(part, tool), values)
@@ -259,7 +280,7 @@ class RuleSet:
         if rule.who:
             if not any(self._by_caller[cast(CallerPart, each.part)].add(each, rule) for each in rule.who):
                 self._of_callers.append(rule)
-        elif not any(self._by_tool.add(each, rule) for each in rule.what if each.part == "tool"):
+        elif not any(self._by_tool[each.part].add(each, rule) for each in rule.what if each.part in self._by_tool):
             self._of_tools.append(rule)
 
     def _naming(self, caller: RuleCaller) -> tuple[AccessRule, ...]:

@@ -1,7 +1,7 @@
 """The times at which a rule applies: days, hours, and from when until when, by the clocks of a time zone. Pure."""
 
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -35,6 +35,8 @@ class RuleTimes:
         zone = find_zone(self.zone)
         object.__setattr__(self, "_since", None if self.begin is None else _instant(self.begin, zone))
         object.__setattr__(self, "_before", None if self.end is None else _instant(self.end, zone))
+        if self._since is not None and self._before is not None and self._since >= self._before:
+            raise InvalidInput("the period is empty: `until` is not after `from`")
 
     def covers(self, now: float) -> bool:
         """Whether the rule applies at a time, in seconds since 1970."""
@@ -50,7 +52,10 @@ class RuleTimes:
             return False
         if self._before is not None and now >= self._before:
             return False
-        local = now.astimezone(find_zone(self.zone))
+        try:
+            local = now.astimezone(find_zone(self.zone))
+        except OverflowError:  # in the first or last hours of the calendar
+            local = now
         day, clock = local.weekday(), local.time()
         if self.hours is not None:
             start, stop = self.hours
@@ -58,7 +63,7 @@ class RuleTimes:
                 if not start <= clock < stop:
                     return False
             elif clock < stop:
-                day = (local.date() - timedelta(days=1)).weekday()  # they began on the day before
+                day = (day - 1) % 7  # they began on the day before
             elif clock < start:
                 return False
         return not self.days or day in self.days

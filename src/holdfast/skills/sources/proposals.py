@@ -124,6 +124,14 @@ def _refuse(row: Row, source: str) -> None:
     next = f"`holdfast sources proposals {source}` lists them."
     if row["outcome"] == "missing":
         raise NotFound(f"no definition of these tools of the source {source} is held: {some:.300}", next=next)
+    if row["outcome"] == "taken":
+        raise Conflict(
+            f"the definitions were not approved: {some:.300}",
+            expected=0,
+            current=1,
+            why="other tools have got these names since",
+            next=f"Reload the source, which gives its tools other names: `holdfast sources reload {source}`.",
+        )
     if row["outcome"] == "conflict":
         raise Conflict(
             f"the definitions were not decided about: {some:.300}",

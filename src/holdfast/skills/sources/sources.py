@@ -179,8 +179,8 @@ class Sources:
         """Read a source's document again, from its location, from `url`, or as given. Report what changed.
 
         Nothing is written if nothing changed, or in a `dry_run`. New tools, and tools whose definitions differ from the
-        pinned ones, are held until somebody approves them, unless the source follows its document, or its service is
-        asked for the first time. A document that would send secrets to another address than before is refused, unless
+        pinned ones, are held until somebody approves them, unless the source follows its document, or a person asks its
+        service for the first time. A document that would send secrets to another address than before is refused, unless
         `accept_address` is set. `is_check`: the document was read from its location, to see whether it has changed.
         Then one without tools is refused if the source has some: it may be a page that stands in for the document.
         """
@@ -199,8 +199,8 @@ class Sources:
             settings = _mark_by_hand(settings, reading, document)
         version = row["aggregate_version"]
         approves: Approves = "settings" if accept_address and reading.hash == row["document_hash"] else "none"
-        if by and row["document_hash"] == NOTHING_KNOWN_HASH:
-            approves = "all"  # whoever reads its tools for the first time approves them
+        if not is_check and row["document_hash"] == NOTHING_KNOWN_HASH:
+            approves = "all"  # the person who reads its tools for the first time approves them
         return await self._store(
             name, settings, reading, version, approves=approves, dry_run=dry_run, is_check=is_check, by=by
         )
