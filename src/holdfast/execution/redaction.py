@@ -85,11 +85,6 @@ class Redaction:
         self._forms = {form for secret in secrets if secret for form in _forms(secret)}
         self._measure()
 
-    def _measure(self) -> None:
-        lengths = [len(form) for form in self._forms]
-        self._longest, self._shortest = max(lengths, default=0), min(lengths, default=0)
-        self._least_run = max(LEAST_RUN, -(-4 * self._shortest // 3))  # of base64 that can contain a secret
-
     def and_also(self, other: "Redaction | None") -> "Redaction":
         """Return the redaction of the secrets of both."""
         if other is None or not other._forms:
@@ -113,6 +108,11 @@ class Redaction:
     def is_in(self, data: bytes) -> bool:
         """Whether bytes contain a secret."""
         return bool(self._forms) and self._is_in(data.decode(errors="replace"), DEPTH)
+
+    def _measure(self) -> None:
+        lengths = [len(form) for form in self._forms]
+        self._longest, self._shortest = max(lengths, default=0), min(lengths, default=0)
+        self._least_run = max(LEAST_RUN, -(-4 * self._shortest // 3))  # of base64 that can contain a secret
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
