@@ -199,6 +199,19 @@ async def test_the_chain_verifies_after_a_person_was_erased(engine: Engine) -> N
     assert [each.target for each in await engine.audit.list(user="bob")] == ["4", "2", "0"]
 
 
+async def test_the_limit_of_one_user_is_erased_with_the_user(engine: Engine) -> None:
+    await engine.audit.record(entry(user="Ann Unusual", outcome="refused", rule='user "Ann Unusual": requests per day'))
+    (before,) = await engine.audit.list()
+
+    await engine.audit.erase(user="Ann Unusual")
+
+    _, after = await engine.audit.list()
+    assert (before.rule, after.rule) == ('user "Ann Unusual": requests per day', "")
+    async with engine.postgres.owner() as owner:
+        assert "Unusual" not in await owner.value("select string_agg(a::text, '') from audit a")
+    assert (await engine.audit.verify()).fault is None
+
+
 async def test_an_erasure_is_recorded_without_the_name(engine: Engine) -> None:
     await engine.audit.record(entry(user="Ann Unusual", details={"to": SECRET}))
 

@@ -114,6 +114,28 @@ async def test_entries_without_a_month_are_dropped_in_time_too(engine: Engine, c
     assert (found.fault, found.progress.checkpoint[:2], found.progress.verified) == (None, "3:", 1)
 
 
+async def test_the_first_months_are_there_when_the_schema_is(engine: Engine) -> None:
+    await record(engine, 3)
+
+    async with engine.postgres.owner() as owner:
+        assert await owner.value("select count(*) from audit_other") == 0
+        assert await owner.value("select count(*) from audit_person_other") == 0
+
+
+async def test_a_month_with_entries_in_the_partition_for_all_others_is_not_tried_again(
+    engine: Engine, clock: Clock
+) -> None:
+    await clock.set(datetime(2040, 3, 10, tzinfo=UTC))
+    await record(engine, 3)
+    await tended(engine)
+
+    async with engine.postgres.owner() as sealer, sealer.transaction():
+        await sealer.script("lock table audit_other in row exclusive mode")
+        again = await tended(engine)
+
+    assert again == AuditMonths(0, 0, 0)
+
+
 async def test_entries_that_somebody_removed_are_not_taken_for_dropped_ones(started: Engine, clock: Clock) -> None:
     async with started.postgres.owner() as owner:
         await owner.script("delete from audit where seq <= 4; delete from audit_person where seq <= 4")

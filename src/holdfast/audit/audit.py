@@ -324,7 +324,7 @@ def _entry(row: Row) -> RecordedEntry:
         arguments_hash=person.arguments_hash,
         details=person.details,
         code=entry.code,
-        rule=entry.rule,
+        rule=entry.rule or person.rule,
         notes=entry.notes,
         count=entry.count,
         duration_ms=entry.duration_ms,

@@ -89,7 +89,7 @@ class EntryText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PersonText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The part of an entry that may be personal data, as it is stored."""
+    """The part of an entry that may be personal data, as it is stored. `rule` is here if it names the user."""
 
     user: str | None = None
     actor: str | None = None
@@ -97,6 +97,7 @@ class PersonText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     arguments_hash: str = ""
     arguments: Any = None
     details: dict[str, Any] = {}
+    rule: str = ""
 
 
 NOBODY = PersonText()
@@ -120,6 +121,8 @@ class AuditRow:
 def row_of(entry: AuditEntry, request: RequestContext) -> AuditRow:
     """Return the row of an entry. `request` is the request to which it belongs."""
     salt = os.urandom(SALT_BYTES)
+    rule = entry.rule[:MAX_NOTE]
+    is_personal = bool(entry.user) and entry.user in rule  # a limit of one user has the user in its name
     personal = PersonText(
         user=_cut(entry.user, MAX_NAME),
         actor=_cut(entry.actor, MAX_NAME),
@@ -127,6 +130,7 @@ def row_of(entry: AuditEntry, request: RequestContext) -> AuditRow:
         arguments_hash=hashlib.sha256(salt + entry.arguments_json).hexdigest() if entry.arguments_json else "",
         arguments=entry.arguments,
         details=entry.details,
+        rule=rule if is_personal else "",
     )
     person = None if personal == NOBODY else _person_json(personal)
     text = EntryText(
@@ -137,7 +141,7 @@ def row_of(entry: AuditEntry, request: RequestContext) -> AuditRow:
         agent=entry.agent,
         key=entry.key,
         code=entry.code,
-        rule=entry.rule[:MAX_NOTE],
+        rule="" if is_personal else rule,
         notes=tuple(note[:MAX_NOTE] for note in entry.notes[:MAX_NOTES]) if entry.notes else (),
         count=entry.count,
         duration_ms=None if entry.duration_ms is None else round(entry.duration_ms, 3),

@@ -7,3 +7,5 @@ begin
 exception when sqlstate 'HF000' then
   null;
 end $$;
+revoke execute on function holdfast.probe_audit from public;
+grant execute on function holdfast.probe_audit to holdfast_app;

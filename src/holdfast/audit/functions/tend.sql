@@ -41,7 +41,9 @@ begin
   end if;
   for month in select this_month + make_interval(months => n) from generate_series(0, ahead) as n loop
     child := to_char(month, 'YYYYMM');
-    if to_regclass('public.audit_' || child) is null then
+    -- If `audit_other` has entries of the month, they stay there. To try nevertheless would lock it, and read all of it.
+    if to_regclass('public.audit_' || child) is null and not exists (
+      select from public.audit_other o where o.sealed_at >= month and o.sealed_at < month + interval '1 month') then
       begin
         execute format('create table public.audit_%s partition of public.audit for values from (%L) to (%L)', child, month, month + interval '1 month');
         execute format(
@@ -49,7 +51,7 @@ begin
         made := made + 1;
       exception
         when check_violation then
-          null; -- `audit_other` already has entries of the month, which stay there
+          null; -- they came in the meantime
         when lock_not_available then
           skipped := skipped + 1;
       end;

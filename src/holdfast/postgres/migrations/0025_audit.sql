@@ -55,6 +55,20 @@ create index audit_person_by_actor on audit_person (tenant_id, actor, seq) where
 call holdfast.hold_to_tenant('audit_person');
 revoke insert, update, delete on audit_person from holdfast_app;
 
+-- The first months, so that nothing goes to the partitions for all others. audit/retention.py makes those that follow.
+do $$
+declare
+  month timestamp;
+begin
+  set local timezone = 'utc';
+  for month in select date_trunc('month', holdfast.now() at time zone 'utc') + make_interval(months => n) from generate_series(0, 2) as n loop
+    execute format('create table audit_%s partition of audit for values from (%L) to (%L)',
+      to_char(month, 'YYYYMM'), month, month + interval '1 month');
+    execute format('create table audit_person_%s partition of audit_person for values from (%L) to (%L)',
+      to_char(month, 'YYYYMM'), month, month + interval '1 month');
+  end loop;
+end $$;
+
 -- The end of each chain, and where it begins now: the last entry that retention dropped. Whoever adds entries locks the row, so that no
 -- entry has two that follow it.
 create table audit_chain (
