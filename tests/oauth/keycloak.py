@@ -18,7 +18,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,7 @@ class Realm:
 
     def ask_for_token(self, **form: str) -> dict[str, Any]:
         """What the token endpoint answers."""
-        return _ask("POST", self.token_url, form=form)
+        return ask("POST", self.token_url, form=form)
 
     def administer(self, method: str, path: str, body: object = None) -> Any:
         """Call the administration of this realm; the path begins with a slash, or is empty for the realm itself."""
@@ -127,8 +127,8 @@ class Keycloak:
     def administer(self, method: str, path: str, body: object = None) -> Any:
         """Call the administration, as the administrator."""
         form = {"grant_type": "password", "client_id": "admin-cli", "username": ADMIN, "password": ADMIN}
-        token = _ask("POST", f"{self.url}/realms/master/protocol/openid-connect/token", form=form)["access_token"]
-        return _ask(method, f"{self.url}/admin{path}", body=body, token=token)
+        token = ask("POST", f"{self.url}/realms/master/protocol/openid-connect/token", form=form)["access_token"]
+        return ask(method, f"{self.url}/admin{path}", body=body, token=token)
 
 
 def confidential_client(id: str, secret: str, **more: Any) -> dict[str, Any]:
@@ -164,11 +164,7 @@ def audience_mapper(audience: str) -> dict[str, Any]:
 
 def keycloak_or_skip(shared: Path) -> Iterator[Keycloak]:
     """The Keycloak of a test run, whose processes share a folder; without one, tests are skipped, but fail in CI."""
-    if lack := missing():
-        message = f"KEYCLOAK NOT TESTED: {lack} not found; install what is missing to run these tests"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+    skip_without("KEYCLOAK", missing())
     with _shared(shared / "keycloak") as keycloak:
         yield keycloak
 
@@ -239,7 +235,7 @@ def _keep(folder: Path, home: Path) -> None:
         [*_java(run), "start", "--optimized", "--cache=local", *settings],
         cwd=run,
         env={**os.environ, "KC_BOOTSTRAP_ADMIN_USERNAME": ADMIN, "KC_BOOTSTRAP_ADMIN_PASSWORD": ADMIN},
-        preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has one thread
+        preexec_fn=die_with_parent,  # noqa: PLW1509 - this process has one thread
     )
     signal.signal(signal.SIGTERM, _leave)
     try:
@@ -262,7 +258,8 @@ def _leave(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """End this process when the one that started it ends."""
     import ctypes
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
@@ -286,40 +283,68 @@ def _java(home: Path) -> list[str]:
 
 
 def _made() -> Path:
-    """The built copy in the cache, made complete in one step: an interrupted or a second one does no harm."""
-    cache = _cache()
+    return made(_cache(), _make)
+
+
+def _make(draft: Path) -> Path:
+    fetch_with_maven(POM, draft)
+    with zipfile.ZipFile(next(draft.glob("*.zip"))) as archive:
+        archive.extractall(draft)
+    home = draft / f"keycloak-{VERSION}"
+    run(["sh", str(home / "bin" / "kc.sh"), "build", *OPTIONS], JAVA_OPTS=" ".join(_JAVA))
+    shutil.rmtree(home / "data", ignore_errors=True)
+    return home
+
+
+def _cache() -> Path:
+    return cached(f"keycloak-{VERSION}-{BUILD}")
+
+
+def cached(name: str) -> Path:
+    """The folder in the cache for what takes long to make."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "holdfast" / name
+
+
+def made(cache: Path, make: Callable[[Path], Path]) -> Path:
+    """The copy in the cache, made complete in one step: an interrupted or a second one does no harm."""
     if cache.exists():
         return cache
     cache.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{cache.name}.", dir=cache.parent) as folder:
-        draft = Path(folder)
-        copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={draft}"]
-        _run("mvn", "-q", "-B", "-f", str(POM), *copy)
-        with zipfile.ZipFile(next(draft.glob("*.zip"))) as archive:
-            archive.extractall(draft)
-        home = draft / f"keycloak-{VERSION}"
-        _run("sh", str(home / "bin" / "kc.sh"), "build", *OPTIONS, JAVA_OPTS=" ".join(_JAVA))
-        shutil.rmtree(home / "data", ignore_errors=True)
+        done = make(Path(folder))
         with suppress(OSError):  # someone else was first
-            home.rename(cache)
+            done.rename(cache)
     assert cache.exists()
     return cache
 
 
-def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "holdfast" / f"keycloak-{VERSION}-{BUILD}"
+def fetch_with_maven(pom: Path, folder: Path) -> None:
+    """Put what a program needs into a folder."""
+    copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
+    run(["mvn", "-q", "-B", "-f", str(pom), *copy])
 
 
-def _run(*command: str, **environment: str) -> None:
+def run(command: Sequence[str], **environment: str) -> None:
+    """Run a program to its end. A failure shows the end of what it says."""
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode != 0:
         raise RuntimeError(f"{command[0]} failed with {done.returncode}:\n{(done.stdout + done.stderr)[-LOG_TAIL:]}")
 
 
-def _ask(
+def skip_without(name: str, lack: str) -> None:
+    """Skip a test if something is missing; in CI, fail instead."""
+    if lack:
+        message = f"{name} NOT TESTED: {lack} not found; install what is missing to run these tests"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def ask(
     method: str, url: str, *, form: Mapping[str, str] | None = None, body: object = None, token: str | None = None
 ) -> Any:
+    """Send a request, and return the JSON of the answer."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     data: bytes | None = None
     if form is not None:

@@ -1,4 +1,4 @@
-"""A person at Keycloak's sign-in page, without a browser: opens an address, fills in the form, follows the way back."""
+"""A person at the sign-in page of Keycloak or Spring: opens an address, fills in the form, follows the way back."""
 
 import html
 import re
@@ -14,7 +14,7 @@ from tests.oauth.keycloak import PASSWORD
 MOST_STEPS = 6
 
 _FORM = re.compile(r'<form[^>]*\saction="([^"]+)"', re.DOTALL)
-_HIDDEN = re.compile(r'<input[^>]*type="hidden"[^>]*name="([^"]+)"[^>]*value="([^"]*)"')
+_HIDDEN = re.compile(r'<input(?=[^>]*type="hidden")(?=[^>]*name="([^"]+)")(?=[^>]*value="([^"]*)")')
 
 
 async def sign_in(url: str, user: str, *, password: str = PASSWORD) -> str:
@@ -22,7 +22,7 @@ async def sign_in(url: str, user: str, *, password: str = PASSWORD) -> str:
     issuer = urlsplit(url).netloc
     # Cookies of an address without a name, and secure ones without TLS: browsers keep both for this machine.
     jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False, treat_as_secure_origin=URL(url).origin())
-    async with aiohttp.ClientSession(cookie_jar=jar) as session:
+    async with aiohttp.ClientSession(cookie_jar=jar, headers={"Accept": "text/html"}) as session:
         response = await session.get(url, allow_redirects=False)
         for _ in range(MOST_STEPS):
             if response.status in (HTTPStatus.FOUND, HTTPStatus.SEE_OTHER):
@@ -37,7 +37,8 @@ async def sign_in(url: str, user: str, *, password: str = PASSWORD) -> str:
             fields = {name: html.unescape(value) for name, value in _HIDDEN.findall(page)}
             fields |= {"accept": "Yes"} if "kc-login" not in page or 'name="accept"' in page else {}
             fields |= {"username": user, "password": password} if 'name="password"' in page else {}
-            response = await session.post(html.unescape(form[1]), data=fields, allow_redirects=False)
+            url = urljoin(url, html.unescape(form[1]))
+            response = await session.post(url, data=fields, allow_redirects=False)
         raise AssertionError("the sign-in did not end")
 
 

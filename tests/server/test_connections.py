@@ -88,7 +88,7 @@ class Shop:
 
     async def settled(self) -> None:
         """Wait until no token is being refreshed."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await asyncio.gather(*self._cache.refreshes)
         self._cache.tokens.clear()
 
@@ -251,7 +251,7 @@ async def test_a_token_is_refreshed_shortly_before_it_expires_and_no_call_waits_
     shop.server.change = {"refresh_token": "r3fresh-2", "expires_in": 300}
     shop.server.began, shop.server.waits = asyncio.Event(), asyncio.Event()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         during = await shop.call()
         await shop.server.began.wait()
     shop.server.waits.set()
@@ -485,7 +485,7 @@ async def test_an_engine_that_closes_keeps_the_tokens_that_are_being_refreshed(
     async with open_engine(config=with_calls_to_this_machine(config)) as other:
         tool = (await other.tools.get(TOOL)).tool
         call = asyncio.create_task(other.executor.run(tool, {}, run, timeout=20, max_output_bytes=10_000))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await shop.server.began.wait()
     call.cancel()
     await asyncio.wait([call])

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from time import time
 from typing import Any
@@ -29,6 +29,7 @@ from tests.execution.backend import Keyring, Service
 from tests.execution.identity.conftest import EVERYTHING, add_shop, call, described, told
 from tests.oauth.authorization_server import ACCESS_TOKEN, EXCHANGE, SmallServer
 from tests.oauth.keycloak import Keycloak, audience_mapper, confidential_client, public_client
+from tests.oauth.spring_server import SpringServer, spring_server
 from tests.server.conftest import running
 
 TENANT = TenantId(uuid7())
@@ -57,6 +58,13 @@ async def tokens() -> AsyncIterator[TokenExchange]:
     async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
         requests = TokenRequests(AuthorizationServers(egress), TokenEndpoint(egress, timeout=1))
         yield TokenExchange(requests, OwnTokens(requests))
+
+
+@pytest.fixture(scope="module")
+def spring() -> Iterator[SpringServer]:
+    """A server whose exchanged tokens name the actor."""
+    with spring_server() as server:
+        yield server
 
 
 async def get(tokens: TokenExchange, identity: BackendIdentity, subject: str) -> str:
@@ -104,6 +112,24 @@ async def test_keycloak_exchanges_a_caller_s_token_for_one_of_the_back_end(
     assert {(each["aud"], each["azp"], each["iss"]) for each in claims} == {("shop", "holdfast", realm.issuer)}
     assert sent[0] == sent[2]
     assert not set(sent) & set(given.values())
+
+
+@pytest.mark.req("MCP-06")
+async def test_spring_exchanges_a_caller_s_token_for_one_that_names_the_engine_as_the_actor(
+    engine: Engine, shop: Service, spring: SpringServer
+) -> None:
+    given: dict[str, Any] = {"audience": "shop", "client_id": "holdfast", "client_secret": "client", "actor": True}
+    await add_shop(engine, shop, BackendIdentity("token_exchange", issuer=spring.issuer, **given))
+    await engine.secrets.set("client", "s3cret")
+    subject = await spring.user_token("ann")
+
+    await call(engine, token=subject)
+
+    sent = told(shop)[0]["Authorization"].removeprefix("Bearer ")
+    claims = read(sent)
+    assert (claims["sub"], claims["aud"], claims["iss"]) == ("ann", "shop", spring.issuer)
+    assert claims["act"] == {"sub": "holdfast", "iss": spring.issuer}
+    assert read(subject)["aud"] == "app"
 
 
 @pytest.mark.req("MCP-06")
@@ -292,7 +318,7 @@ async def test_a_thousand_first_calls_of_tools_make_one_exchange_per_subject_and
     )
     app = public_client("app", protocolMappers=[audience_mapper("holdfast")])
     audiences = [confidential_client(name, "its own") for name in names]
-    events = {"eventsEnabled": True, "enabledEventTypes": ["TOKEN_EXCHANGE"]}
+    events: dict[str, Any] = {"eventsEnabled": True, "enabledEventTypes": ["TOKEN_EXCHANGE"]}
     with keycloak.realm(clients=[ours, app, *audiences], users=["ann", "bob"], **events) as realm:
         subjects = {user: realm.user_token(user, "app") for user in ("ann", "bob")}
         await engine.secrets.set("client", "s3cret")
