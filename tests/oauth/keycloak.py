@@ -5,7 +5,6 @@ need it are skipped.
 """
 
 import fcntl
-import json
 import os
 import re
 import secrets
@@ -13,27 +12,33 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import urllib.error
-import urllib.request
 import zipfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
-import pytest
+from tests.oauth.java_servers import (
+    LOG_TAIL,
+    ask,
+    cached,
+    die_with_parent,
+    fetch_with_maven,
+    made_or_skip,
+    missing_programs,
+    run,
+    skip_without,
+)
 
 POM = Path(__file__).parent / "pom.xml"
 VERSION = ElementTree.parse(POM).findtext("{*}properties/{*}keycloak.version")
 OPTIONS = ("--db=dev-mem", "--features=token-exchange-standard:v2", "--features-disabled=ciba,kerberos")
 BUILD = 1  # of the cached copy; raised when the options change
 READY_TIMEOUT = 180.0  # seconds, on a busy machine
-LOG, LOG_TAIL = "keycloak.log", 4000
+LOG = "keycloak.log"
 ADMIN = "admin"
 PASSWORD = "open sesame"  # of all users of realms
 
@@ -171,8 +176,7 @@ def keycloak_or_skip(shared: Path) -> Iterator[Keycloak]:
 
 def missing() -> str:
     """What Keycloak needs and this machine does not have, or nothing."""
-    programs = ["java"] if _cache().exists() else ["java", "mvn"]
-    return ", ".join(program for program in programs if shutil.which(program) is None)
+    return missing_programs(*([] if _cache().exists() else ["mvn"]))
 
 
 @contextmanager
@@ -193,10 +197,11 @@ def _shared(folder: Path) -> Generator[Keycloak]:
 
 
 def _start(folder: Path) -> None:
-    home, log = _made_or_skip(), folder / LOG
+    home, log = made_or_skip("KEYCLOAK", _cache(), _make), folder / LOG
     with log.open("wb") as output:
         keeper = subprocess.Popen(
-            [sys.executable, __file__, str(folder), str(home)],
+            [sys.executable, "-m", "tests.oauth.keycloak", str(folder), str(home)],
+            cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -211,29 +216,16 @@ def _start(folder: Path) -> None:
     keeper.returncode = 0  # it outlives this process, which does not wait for it
 
 
-def _made_or_skip() -> Path:
-    """The built copy. Where Maven cannot fetch it, such as without a network, tests are skipped, but fail in CI."""
-    try:
-        return _made()
-    except RuntimeError as error:
-        if not str(error).startswith("mvn "):
-            raise
-        message = f"KEYCLOAK NOT TESTED: Maven could not fetch it: {error}"
-    if os.environ.get("CI"):
-        pytest.fail(message)
-    pytest.skip(message)
-
-
 def _keep(folder: Path, home: Path) -> None:
     """Run Keycloak until nobody uses it. This is the program of a process of its own."""
-    run = folder / f"run-{os.getpid()}"
-    (run / "data").mkdir(parents=True)
+    place = folder / f"run-{os.getpid()}"
+    (place / "data").mkdir(parents=True)
     for each in home.iterdir():
-        (run / each.name).symlink_to(each)
+        (place / each.name).symlink_to(each)
     settings = ["--http-enabled=true", "--http-host=127.0.0.1", "--http-port=0", "--hostname-strict=false"]
     java = subprocess.Popen(
-        [*_java(run), "start", "--optimized", "--cache=local", *settings],
-        cwd=run,
+        [*_java(place), "start", "--optimized", "--cache=local", *settings],
+        cwd=place,
         env={**os.environ, "KC_BOOTSTRAP_ADMIN_USERNAME": ADMIN, "KC_BOOTSTRAP_ADMIN_PASSWORD": ADMIN},
         preexec_fn=die_with_parent,  # noqa: PLW1509 - this process has one thread
     )
@@ -251,18 +243,11 @@ def _keep(folder: Path, home: Path) -> None:
     finally:
         java.kill()
         java.wait()
-        shutil.rmtree(run, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _leave(number: int, _: object) -> None:
     sys.exit(128 + number)
-
-
-def die_with_parent() -> None:
-    """End this process when the one that started it ends."""
-    import ctypes
-
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 def _java(home: Path) -> list[str]:
@@ -282,8 +267,8 @@ def _java(home: Path) -> list[str]:
     ]
 
 
-def _made() -> Path:
-    return made(_cache(), _make)
+def _cache() -> Path:
+    return cached(f"keycloak-{VERSION}-{BUILD}")
 
 
 def _make(draft: Path) -> Path:
@@ -294,71 +279,6 @@ def _make(draft: Path) -> Path:
     run(["sh", str(home / "bin" / "kc.sh"), "build", *OPTIONS], JAVA_OPTS=" ".join(_JAVA))
     shutil.rmtree(home / "data", ignore_errors=True)
     return home
-
-
-def _cache() -> Path:
-    return cached(f"keycloak-{VERSION}-{BUILD}")
-
-
-def cached(name: str) -> Path:
-    """The folder in the cache for what takes long to make."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "holdfast" / name
-
-
-def made(cache: Path, make: Callable[[Path], Path]) -> Path:
-    """The copy in the cache, made complete in one step: an interrupted or a second one does no harm."""
-    if cache.exists():
-        return cache
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{cache.name}.", dir=cache.parent) as folder:
-        done = make(Path(folder))
-        with suppress(OSError):  # someone else was first
-            done.rename(cache)
-    assert cache.exists()
-    return cache
-
-
-def fetch_with_maven(pom: Path, folder: Path) -> None:
-    """Put what a program needs into a folder."""
-    copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
-    run(["mvn", "-q", "-B", "-f", str(pom), *copy])
-
-
-def run(command: Sequence[str], **environment: str) -> None:
-    """Run a program to its end. A failure shows the end of what it says."""
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-    if done.returncode != 0:
-        raise RuntimeError(f"{command[0]} failed with {done.returncode}:\n{(done.stdout + done.stderr)[-LOG_TAIL:]}")
-
-
-def skip_without(name: str, lack: str) -> None:
-    """Skip a test if something is missing; in CI, fail instead."""
-    if lack:
-        message = f"{name} NOT TESTED: {lack} not found; install what is missing to run these tests"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-
-
-def ask(
-    method: str, url: str, *, form: Mapping[str, str] | None = None, body: object = None, token: str | None = None
-) -> Any:
-    """Send a request, and return the JSON of the answer."""
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    data: bytes | None = None
-    if form is not None:
-        data = urlencode(form, quote_via=quote).encode()
-    elif body is not None:
-        data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
-    request = urllib.request.Request(url, data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            answer = response.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            raise RuntimeError(f"{method} {url} was answered with {error.code}: {error.read().decode()}") from None
-    return json.loads(answer) if answer else None
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """A real Spring Authorization Server for the tests. Its exchanged tokens name the actor, which Keycloak's do not."""
 
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -14,13 +13,14 @@ from time import monotonic, sleep
 from urllib.parse import urlencode
 
 from holdfast.execution.consent.connections import challenge_of
-from tests.oauth.keycloak import (
+from tests.oauth.java_servers import (
     LOG_TAIL,
     ask,
     cached,
     die_with_parent,
     fetch_with_maven,
-    made,
+    made_or_skip,
+    missing_programs,
     run,
     skip_without,
 )
@@ -64,9 +64,8 @@ class SpringServer:
 def spring_server() -> Generator[SpringServer]:
     """A server as long as it lasts. Without Java's compiler or Maven, the test is skipped."""
     cache = cached(f"spring-{_version()}")
-    programs = ["java"] if cache.exists() else ["java", "javac", "mvn"]
-    skip_without("SPRING", ", ".join(each for each in programs if shutil.which(each) is None))
-    home = made(cache, _make)
+    skip_without("SPRING", missing_programs(*([] if cache.exists() else ["javac", "mvn"])))
+    home = made_or_skip("SPRING", cache, _make)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
