@@ -59,13 +59,12 @@ revoke insert, update, delete on audit_person from holdfast_app;
 do $$
 declare
   month timestamp;
+  bounds text;
 begin
-  set local timezone = 'utc';
   for month in select date_trunc('month', holdfast.now() at time zone 'utc') + make_interval(months => n) from generate_series(0, 2) as n loop
-    execute format('create table audit_%s partition of audit for values from (%L) to (%L)',
-      to_char(month, 'YYYYMM'), month, month + interval '1 month');
-    execute format('create table audit_person_%s partition of audit_person for values from (%L) to (%L)',
-      to_char(month, 'YYYYMM'), month, month + interval '1 month');
+    bounds := format('for values from (%L) to (%L)', month at time zone 'utc', (month + interval '1 month') at time zone 'utc');
+    execute format('create table audit_%s partition of audit %s', to_char(month, 'YYYYMM'), bounds);
+    execute format('create table audit_person_%s partition of audit_person %s', to_char(month, 'YYYYMM'), bounds);
   end loop;
 end $$;
 
