@@ -46,7 +46,13 @@ async def list_proposals(
     return ProposalList(await call.engine.sources.proposals.list(source, state=state, limit=limit))
 
 
-@operations.declare("POST", "/api/sources/{name}/proposals", needs="admin", errors=[NotFound, Conflict])
+@operations.declare(
+    "POST",
+    "/api/sources/{name}/proposals",
+    needs="admin",
+    errors=[NotFound, Conflict],
+    audit=["decision", "tools"],
+)
 async def decide_proposals(call: ApiCall, name: str, body: ProposalDecision) -> DecidedProposals:
     """Approve or reject held definitions of tools of a source. Exactly the given definitions are approved."""
     call.principal.require_person()
