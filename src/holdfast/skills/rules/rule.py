@@ -85,7 +85,7 @@ class AccessRule:
 
 
 def tool_names(part: str, tool: Tool) -> tuple[str, ...]:
-    """Return the values of a part of a tool: its names, also those of a JSON-RPC method, its source, tags or kind…"""
+    """Return the values of a part of a tool. The part `tool` is its name, and those of its JSON-RPC method."""
     match part:
         case "tool":
             return (tool.name,) if tool.service is None else (tool.name, tool.service, dotted_name(tool.service))
