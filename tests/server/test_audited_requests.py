@@ -51,6 +51,15 @@ def test_all_that_changes_something_for_others_is_audited() -> None:
     }  # fmt: skip
 
 
+async def test_a_decision_about_held_tools_has_an_entry_with_what_was_decided(site: Site, key: str) -> None:
+    body = {"decision": "approve", "tools": {"get_orders": "0" * 64}}
+    await site.ask("POST", "/api/sources/shop/proposals", key=key, json=body)
+
+    (found,) = await newest(site.engine)
+    assert (found["action"], found["outcome"], found["target"]) == ("decide_proposals", "refused", "shop")
+    assert found["details"] == body
+
+
 async def test_a_new_key_has_an_entry_that_says_whose_it_is_and_not_its_text(site: Site, key: str) -> None:
     made = await site.ask("POST", "/api/keys", key=key, json={"principal": "bob", "scopes": ["read"]})
 

@@ -73,6 +73,7 @@ class Tool:
     service: str | None = None
     id: UUID | None = None  # None: it is built in and has no row
     version: int = 0
+    tags: tuple[str, ...] = ()  # of its operation in the document of its source
 
     @property
     def is_imported(self) -> bool:

@@ -362,6 +362,7 @@ def tool_of_row(row: Mapping[str, Any]) -> Tool:
         service=row["service"],
         id=UUID(row["tool_id"]),
         version=row["aggregate_version"],
+        tags=tuple(row["tags"]),
     )
 
 

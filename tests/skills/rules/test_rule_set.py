@@ -18,7 +18,16 @@ from holdfast.skills.tool import Tool
 pytestmark = pytest.mark.req("MCP-07")
 
 SHOP = Backend(source="shop")
-REFUND = Tool("refund", "", {}, kind="rest", backend=SHOP, id=UUID(int=1), service="shop.example/pay/refund/1.0.0")
+REFUND = Tool(
+    "refund",
+    "",
+    {},
+    kind="rest",
+    backend=SHOP,
+    id=UUID(int=1),
+    service="shop.example/pay/refund/1.0.0",
+    tags=("money",),
+)
 TRACK = Tool("track", "", {}, access="read", id=UUID(int=2))
 RUN_CODE = Tool("run_code", "", {})
 KEY = UUID(int=9)
@@ -47,6 +56,7 @@ BOT = RuleCaller("ann", "support")
         'deny tool "shop.example/pay/*"',
         'deny tool "shop.example.pay.refund.1.0.0"',
         'deny source "shop"',
+        'deny tag "orders", "mon*"',
         'deny kind "rest"',
         'deny access "execute"',
         'deny user "ann" tool "refund" source "shop" kind "rest"',
@@ -59,6 +69,8 @@ def test_a_rule_is_about_a_call_that_all_of_its_parts_mean(rule: str) -> None:
 @pytest.mark.parametrize(
     "rule",
     [
+        'deny tag "Money"',
+        'deny tag "*" except "money"',
         'deny user "Ann"',
         'deny user "ann "',
         'deny user "\u0430nn"',
@@ -150,9 +162,9 @@ def test_callers_whom_no_rule_names_share_one_view_and_others_those_of_their_rul
     assert keys == {"ann": (0,), "bob": (0,), "cy": (), "dan": (), "eve": ()}
 
 
-names = st.sampled_from(["ann", "bob", "a*", "*", "support", "refund", "track", "r*", "shop", "s*", "*p"])
+names = st.sampled_from(["ann", "bob", "a*", "*", "support", "refund", "track", "r*", "shop", "s*", "*p", "money"])
 clauses = st.tuples(
-    st.sampled_from(["user", "agent", "tool", "source"]),
+    st.sampled_from(["user", "agent", "tool", "source", "tag"]),
     st.lists(names, min_size=1, max_size=2),
     st.lists(names, max_size=1),
 )
@@ -197,6 +209,7 @@ def test_the_index_decides_as_a_look_at_every_rule_does(
         "agent": [agent],
         "tool": [tool.name, tool.service],
         "source": ["shop" if tool is REFUND else None],
+        "tag": [*tool.tags],
     }
     about = [
         each

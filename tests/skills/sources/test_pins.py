@@ -11,6 +11,8 @@ from holdfast.core.config import Config
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
 from holdfast.skills.request import BackendIdentity
+from holdfast.skills.rules.grammar import parse_rules
+from holdfast.skills.rules.rule_set import RuleCaller, RuleSet
 from holdfast.skills.sources.reports import SourceReport
 from holdfast.skills.sources.source import Choice
 from tests.execution.backend import Service
@@ -180,6 +182,22 @@ async def test_a_call_that_goes_elsewhere_is_held(engine: Engine) -> None:
     assert "-rest GET https://shop.example.com/orders" in proposals[0].diff
     assert "+rest GET https://thief.example.com/orders" in proposals[0].diff
     assert await active(engine) == {}
+
+
+async def test_rules_can_name_tags_which_are_pinned(words_only: Engine) -> None:
+    def tagged(*tags: str) -> bytes:
+        found = json.loads(document(orders="List orders"))
+        found["paths"]["/orders"]["get"]["tags"] = [*tags]
+        return json.dumps(found).encode()
+
+    rules, caller = RuleSet(parse_rules('a: deny tag "money"')), RuleCaller("ann")
+    await words_only.sources.add("shop", document=tagged("money", "lists"), choice=EVERYTHING)
+    tool = (await words_only.tools.get("get_orders")).tool
+    report = await words_only.sources.reload("shop", document=tagged("lists"))
+
+    assert tool.tags == ("lists", "money")
+    assert rules.caller(caller).of(tool).hidden_by == "a"
+    assert [(each.name, each.what) for each in report.held] == [("get_orders", ("tags",))]
 
 
 async def test_what_no_model_sees_needs_no_approval(engine: Engine) -> None:

@@ -11,8 +11,22 @@ alter table source_import add column held int not null default 0;
 
 -- These functions are here and not in a file of functions: whoever changes them has to pin all tools anew, in a migration.
 
--- Returns the definition that is pinned: what models see of a tool, and the request that a call becomes. `tool` has the columns of a tool as JSON,
--- and `parameters`. The order of parameters, and what only people see (icons, `_meta`), are left out.
+-- Returns the tags of an operation, sorted, from how its document describes it. There they are names, or objects with a name. At most 100 are read.
+create function holdfast.tool_tags(operation jsonb) returns jsonb language plpgsql immutable as $$
+begin
+  return (
+    select coalesce(jsonb_agg(distinct n.name) filter (where jsonb_typeof(n.name) = 'string'), '[]') from (
+      select case when jsonb_typeof(t.tag) = 'object' then t.tag -> 'name' else t.tag end as name
+      from jsonb_array_elements(case when jsonb_typeof(operation -> 'tags') = 'array' then operation -> 'tags' else '[]' end)
+        with ordinality t (tag, place)
+      where t.place <= 100
+    ) n);
+end $$;
+revoke execute on function holdfast.tool_tags from public;
+grant execute on function holdfast.tool_tags to holdfast_app;
+
+-- Returns the definition that is pinned: what models see of a tool, the request that a call becomes, and the tags that access rules can name. `tool` has
+-- the columns of a tool as JSON, and `parameters`. The order of parameters, and what only people see (icons, `_meta`), are left out.
 create function holdfast.tool_definition(tool jsonb, name text, operation text) returns jsonb language plpgsql immutable as $$
 begin
   return jsonb_build_object(
@@ -21,7 +35,7 @@ begin
     'request', case when jsonb_typeof(tool -> 'request') = 'object'
       then case when (tool #> '{request,mcp,definition}') - '{_meta,icons}'::text[] = '{}' then tool -> 'request' #- '{mcp,definition}'
         else tool -> 'request' #- '{mcp,definition,_meta}' #- '{mcp,definition,icons}' end end, 'rest', tool -> 'schema_rest',
-    'parameters', (
+    'tags', holdfast.tool_tags(tool -> 'openapi_schema'), 'parameters', (
       select coalesce(jsonb_object_agg(p ->> 'name', p - '{name,order_index}'::text[]), '{}') from jsonb_array_elements(tool -> 'parameters') p));
 end $$;
 revoke execute on function holdfast.tool_definition from public;
@@ -33,7 +47,8 @@ begin
   return (
     select holdfast.tool_definition(jsonb_build_object(
       'display_name', t.display_name, 'description', t.description, 'implementation_type', t.implementation_type, 'access', t.access,
-      'idempotent', t.idempotent, 'request', t.request, 'schema_rest', t.schema_rest, 'parameters', (
+      'idempotent', t.idempotent, 'request', t.request, 'schema_rest', t.schema_rest,
+      'openapi_schema', jsonb_build_object('tags', t.openapi_schema -> 'tags'), 'parameters', (
         select coalesce(jsonb_agg(jsonb_build_object(
           'name', p.name, 'param_type', p.param_type, 'required', p.required, 'default_value', p.default_value, 'description', p.description,
           'validation_schema', p.validation_schema)), '[]')

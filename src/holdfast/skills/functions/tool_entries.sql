@@ -11,7 +11,7 @@ select t.host_id, t.tool_id, t.name, t.aggregate_version, t.version, t.app_name,
     'implementation_class', t.implementation_class, 'mcp_server_name', t.mcp_server_name, 'api_endpoint', t.api_endpoint,
     'api_method', t.api_method, 'request', t.request, 'schema_rest', t.schema_rest, 'access', t.access, 'mode', t.mode,
     'idempotent', t.idempotent, 'approve', t.approve, 'timeout', t.timeout, 'service', t.service, 'aggregate_version', t.aggregate_version,
-    'source', o.name, 'backend', o.settings -> 'backend', 'parameters', (
+    'source', o.name, 'backend', o.settings -> 'backend', 'tags', holdfast.tool_tags(t.openapi_schema), 'parameters', (
       select coalesce(jsonb_agg(jsonb_build_object(
         'name', p.name, 'param_type', p.param_type, 'required', p.required, 'default_value', p.default_value,
         'description', p.description, 'validation_schema', p.validation_schema, 'order_index', p.order_index

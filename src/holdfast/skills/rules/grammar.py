@@ -11,7 +11,7 @@
     default    = "default" [ "dry-run" ] ( "allow" | "deny" )
     rule       = NAME ":" [ "dry-run" ] ( "allow" | "deny" ) { names | time } [ when ] [ "because" TEXT ]
     names      = PART PATTERN { "," PATTERN } [ "except" PATTERN { "," PATTERN } ]
-    PART       = "user" | "agent" | "key" | "scope" | "tool" | "source" | "kind" | "access"
+    PART       = "user" | "agent" | "key" | "scope" | "tool" | "source" | "tag" | "kind" | "access"
     time       = "on" DAYS { "," DAYS } | "between" HOUR "and" HOUR | "from" DATE | "until" DATE | "timezone" TEXT
     when       = "when" condition { "and" condition }
     condition  = PATH ( "=" | "!=" ) VALUE | PATH ( "<" | "<=" | ">" | ">=" ) NUMBER

@@ -12,7 +12,7 @@ from holdfast.skills.tool import Tool, dotted_name
 
 Effect = Literal["allow", "deny"]
 CallerPart = Literal["user", "agent", "key", "scope"]
-ToolPart = Literal["tool", "source", "kind", "access"]
+ToolPart = Literal["tool", "source", "tag", "kind", "access"]
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 CALLER_PARTS: tuple[CallerPart, ...] = get_args(CallerPart)
@@ -85,12 +85,14 @@ class AccessRule:
 
 
 def tool_names(part: str, tool: Tool) -> tuple[str, ...]:
-    """Return the values of a part of a tool: its names, also those of a JSON-RPC method, its source, kind or access."""
+    """Return the values of a part of a tool. The part `tool` is its name, and those of its JSON-RPC method."""
     match part:
         case "tool":
             return (tool.name,) if tool.service is None else (tool.name, tool.service, dotted_name(tool.service))
         case "source":
             return () if tool.backend is None or not tool.backend.source else (tool.backend.source,)
+        case "tag":
+            return tool.tags
         case "kind":
             return (BUILT_IN,) if tool.id is None else (tool.kind,)
         case _:

@@ -46,6 +46,7 @@ def _parts(definition: Definition) -> dict[str, list[str]]:
         "title": _lines(definition.get("title") or more.get("title")),
         "description": _lines(definition.get("description")),
         "access": [access],
+        "tags": _lines(definition.get("tags") or None),
         "destination": [*_destination(definition, request)],
         "arguments": _lines(arguments),
         "annotations": _lines(more.get("annotations")),
