@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from holdfast.core.names import MAX_NAME_BYTES, qualified_name, stored_name, stored_names
+from holdfast.core.names import MAX_NAME_BYTES, qualified_name, shortened_name, stored_name, stored_names
 
 pytestmark = pytest.mark.req("SAFE-02")
 
@@ -15,6 +15,16 @@ def test_a_qualified_name_is_one_sessions_alone_and_can_be_stored() -> None:
 
     assert len(set(made)) == len(made)
     assert all(len(stored_name("session", name).encode()) <= MAX_NAME_BYTES for name in made)
+
+
+def test_a_shortened_name_fits_and_is_one_name_s_alone() -> None:
+    long = [f"{end}{letter * 900}{end}" for letter in ("x", "é", "\ud83d") for end in ("a", "b")]
+
+    shortened = [shortened_name(name, 500) for name in long]
+
+    assert shortened_name("ann", 500) == "ann"
+    assert len(set(shortened)) == len(long)
+    assert all(len(stored_name("user", name).encode()) <= 510 for name in shortened)
 
 
 @pytest.mark.parametrize("id", IDS)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.core.errors import BudgetSpent
+from holdfast.core.errors import BudgetSpent, DatabaseAway
 from holdfast.core.limits import QuotaSettings
 from holdfast.engine import Engine
 from holdfast.quotas import Reservation, Spend
@@ -215,3 +215,108 @@ async def test_the_sweeper_forgets_what_is_old(nodes: Nodes, engine: Engine, clo
     left = [await engine.database.value(f"select count(*) from {table} where tenant_id = $1") for table in tables]
     assert left == [0, 0, 0, 0, 0]
     assert await engine.database.value("select count(*) from usage_limit where tenant_id = $1") == 2
+
+
+async def test_a_bucket_is_forgotten_when_it_is_full_and_not_before(nodes: Nodes, engine: Engine, clock: Clock) -> None:
+    node = await nodes.make()
+    await node.set("tool quick: 60 requests per minute", "tool slow: 1 requests per month, burst 100")
+    await node.tries(100, tool="slow")
+    await node.tries(1, tool="quick")
+
+    await clock.advance(timedelta(hours=3))
+    await QuotaSweeper(engine.postgres, QuotaSettings()).sweep()
+    kept = await engine.database.value("select string_agg(subject, ' ') from limit_bucket where tenant_id = $1")
+    await clock.advance(timedelta(days=60))
+    await QuotaSweeper(engine.postgres, QuotaSettings()).sweep()
+
+    assert kept == "tool slow"
+    assert await (await nodes.make()).tries(9, "bob", tool="slow") == 2
+
+
+async def test_windows_of_budgets_are_forgotten_a_day_after_their_end(
+    nodes: Nodes, engine: Engine, clock: Clock
+) -> None:
+    node = await nodes.make()
+    await node.set("each user: 1000 tokens per minute", "tenant: 1000 tokens per month")
+    await clock.set(datetime(2027, 3, 10, 12, 0, tzinfo=UTC))
+    await spend(node, 10)
+    began = await reserve(node, 10)
+
+    await clock.advance(timedelta(days=2))
+    await QuotaSweeper(engine.postgres, QuotaSettings()).sweep()
+    await node.quotas.budgets.settle(began, Spend(5, 0))  # of the minute, nothing is left to settle
+
+    left = await engine.database.all("select subject, used from budget where tenant_id = $1")
+    assert [tuple(row) for row in left] == [("tenant", 15)]
+
+
+async def test_a_call_that_is_cancelled_while_it_reserves_holds_nothing(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = await nodes.make()
+    await node.set("tenant: 1000 tokens per day", "each user: 1000 tokens per day")
+    await spend(node, 10)
+    reserved, ask = asyncio.Event(), node.database.all
+
+    async def answer_never(statement: str, *args: object) -> object:
+        rows = await ask(statement, *args)
+        if "reserve_spend" in statement:
+            reserved.set()
+            await asyncio.Event().wait()
+        return rows
+
+    with monkeypatch.context() as slow:
+        slow.setattr(node.database, "all", answer_never)
+        call = asyncio.create_task(reserve(node, 700))
+        async with asyncio.timeout(PATIENCE):
+            await reserved.wait()
+        before = await used(node)
+        call.cancel()
+        await asyncio.wait([call])
+
+    assert [each.reserved for each in before] == [700, 700]
+    assert [(each.used, each.reserved) for each in await used(node)] == [(10, 0), (10, 0)]
+
+
+async def test_the_most_used_subjects_of_many_are_listed(nodes: Nodes) -> None:
+    node = await nodes.make()
+    await node.set("each user: 10 requests per day", "each user: 100 tokens per day", "each user: 9 concurrent calls")
+    for number in range(4):
+        await node.admit(f"user-{number}")
+        await spend(node, 1, user=f"user-{number}")
+    for _ in range(5):
+        await node.admit("zoe")
+    await spend(node, 90, user="zoe")
+
+    limits = node.quotas.limits.index.limits.values()
+    listed = [await limit_usage(node.database, [limit], most=1) for limit in limits]
+
+    assert [each[0].subject for each in listed] == ["user zoe"] * 3
+    assert [each[0].used >= least for each, least in zip(listed, (5, 90, 5), strict=True)] == [True] * 3
+
+
+async def test_usage_of_models_is_counted_for_names_of_any_length(engine: Engine) -> None:
+    long = "".join(chr(0x4E00 + 7 * number) for number in range(660))
+    engine.quotas.count(user=long, agent=long, model=long, input=5, output=7, cost=0.5)
+    engine.quotas.count(user="ann", agent="support", model="m", input=5, output=7, cost=0.5)
+
+    usage = await engine.quotas.model_usage(days=1, most=10)
+
+    assert [(each.user or "")[:100] for each in usage] == ["ann", long[:100]]
+
+
+async def test_a_call_that_cannot_reserve_fails_with_the_reason(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = await nodes.make()
+    await node.set("tenant: 1000 tokens per day")
+
+    async def away(*_: object) -> None:
+        raise DatabaseAway("the database is away")
+
+    monkeypatch.setattr(node.database, "all", away)
+    monkeypatch.setattr(node.database, "run", away)
+    with pytest.raises(DatabaseAway):
+        await reserve(node, 1)
+
+    assert "could not release what a call had reserved" in caplog.text

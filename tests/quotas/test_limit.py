@@ -52,6 +52,7 @@ def test_a_limit_is_read_and_written_as_a_text(text: str, rule: str) -> None:
         ("each user: 1 requests per hour, warn at 80%", "only limits on tokens"),
         ("each user: 1 tokens per hour, burst 2", "only limits on requests"),
         ("each user: 1 tokens per hour, warn at 180%", "1% to 100%"),
+        ("each user: 1 tokens per hour, warn at 9_%", "1% to 100%"),
         ("each user: 1 cost per second", "per minute, hour, day or month"),
         ("tool refund: 1 cost per day", "have no tool"),
         ("each key: 1 tokens per day", "have no key"),

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.quotas import Spend
 from tests.agents.stage import Player
+from tests.server import mcp_wire
 from tests.server.chatting import say
 from tests.server.conftest import make_key
 from tests.server.socket_client import client
@@ -97,6 +98,27 @@ async def test_a_refused_method_of_json_rpc_says_the_limit_and_when_to_come_back
     assert 3500 < error["data"]["retryAfter"] <= 3600
 
 
+async def test_every_entry_point_uses_the_same_limit(desk: Site) -> None:
+    await limit(desk, "each user: 6 requests per hour")
+    arguments = {"parcel": "7"}
+    message = {"jsonrpc": "2.0", "method": "track", "params": arguments}
+    session = await mcp_wire.begin(desk)
+
+    async def statuses() -> list[bool]:
+        http = await desk.ask("POST", "/api/tools/track/call", json={"arguments": arguments})
+        modern = await mcp_wire.call(desk, "track", arguments)
+        wrapped = await mcp_wire.call(desk, "call_tool", {"name": "track", "arguments": arguments})
+        called = mcp_wire.legacy("tools/call", {"name": "track", "arguments": arguments})
+        legacy = await mcp_wire.post(desk, session, called)
+        batch = await desk.ask("POST", "/rpc", json=[{**message, "id": 1}, {**message, "id": 2}])
+        results = [reply.json()["result"]["isError"] for reply in (modern, wrapped, legacy)]
+        return [http.status == 429, *results, *("error" in each for each in batch.json())]
+
+    first, second = await statuses(), await statuses()
+
+    assert (first, second) == ([False] * 6, [True] * 6)
+
+
 async def test_a_message_to_an_agent_is_a_request_of_its_key(desk: Site) -> None:
     ann, bob = await make_key(desk.engine), await make_key(desk.engine, "bob")
     await desk.ask("PUT", "/api/limits", key=ann, json={"rule": "each key: 1 requests per hour"})
@@ -139,6 +161,8 @@ async def test_a_spent_budget_is_a_429_of_the_chat_and_is_shown_as_used(desk: Si
     metrics = (await desk.ask("GET", "/metrics")).body.decode()
 
     assert (refused.status, refused.code) == (429, "budget_spent")
+    assert 0 < int(refused.headers["retry-after"]) <= 86_400
+    assert refused.json()["details"]["limit"] == "each user: tokens per day"
     assert [(each["limit"], each["subject"], each["used"], each["warned"]) for each in usage] == [
         ("each user: tokens per day", "user local", 550, True)
     ]

@@ -15,6 +15,7 @@ from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import (
     AlreadyExists,
     Broken,
+    BudgetSpent,
     Busy,
     DatabaseAway,
     HoldfastError,
@@ -349,7 +350,10 @@ def error_data(error: HoldfastError, run: UUID) -> dict[str, Any]:
     if HTTP_STATUS[error.code] == OURS:
         log.error("the run %s failed: %s", run, error)
         error = Broken(error.what, next=f"The server's log says more: look for the run {run}.")
-    return {"code": error.code, "message": str(error), "what": error.what, "why": error.why, "next": error.next}
+    data = {"code": error.code, "message": str(error), "what": error.what, "why": error.why, "next": error.next}
+    if isinstance(error, BudgetSpent):
+        data |= {"limit": error.details["limit"], "retry_after": error.details["retry_after"]}
+    return data
 
 
 class RunSweeper(PeriodicJob):

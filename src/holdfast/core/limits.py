@@ -71,4 +71,4 @@ class QuotaSettings(SettingsSection):
         default=10,
         description="seconds after which the slots for concurrent calls that a dead process held are free again",
     )
-    keep_days: Count = Field(default=400, description="days to keep what model calls and budgets used")
+    keep_days: Count = Field(default=400, description="days to keep what model calls used, by day")

@@ -9,7 +9,7 @@ import hashlib
 from urllib.parse import quote
 
 from holdfast.core.errors import InvalidInput, TooLarge
-from holdfast.core.text import store
+from holdfast.core.text import restore, store
 
 MAX_NAME_BYTES = 2000  # an index entry can have a third of a page at most
 PREFIX = (
@@ -47,6 +47,16 @@ def qualified_name(app: str, user: str, session_id: str) -> str:
     if len(store(name).encode()) <= MAX_NAME_BYTES:
         return name
     return f"{PREFIX}{_digest(f'{app}/{user}/{store(session_id)}')}"
+
+
+def shortened_name(name: str, most: int = MAX_NAME_BYTES) -> str:
+    """Return a name whose stored form has at most `most` bytes: a longer one is cut, and ends with its hash."""
+    stored = store(name)
+    if len(stored.encode()) <= most:
+        return name
+    digest = _digest(stored)
+    kept = stored.encode()[: most - len(digest) - 3].decode(errors="ignore")
+    return restore(f"{kept}…{digest}")
 
 
 def stored_names(app: str, user: str, session_id: str) -> tuple[str, str]:

@@ -15,12 +15,12 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
-from holdfast.core.errors import BudgetSpent
+from holdfast.core.errors import BudgetSpent, HoldfastError
 from holdfast.core.ids import uuid7
-from holdfast.core.text import dumps
+from holdfast.core.text import dumps, store
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
-from holdfast.quotas.limit import BUDGETS, UsageLimit, describe_subject
+from holdfast.quotas.limit import BUDGETS, UsageLimit, subject_key
 from holdfast.quotas.tenant_limits import TenantLimits
 
 AGAIN = 0.25  # seconds until a call that waits for reservations of others asks again
@@ -95,7 +95,12 @@ class TenantBudgets:
         )
         deadline = monotonic() + PATIENCE
         while True:
-            rows = await self._database.all(sql("reserve_spend"), id, self._lease, given)
+            try:
+                rows = await self._database.all(sql("reserve_spend"), id, self._lease, given)
+            except BaseException:  # it may have been reserved before the call was cancelled or the connection was lost
+                release = self._release(id, budgets)
+                await asyncio.shield(asyncio.create_task(release, name="releasing a reservation"))
+                raise
             refused = [row for row in rows if row["outcome"] != "free"]
             if not refused:
                 starts: Mapping[int, datetime] = {row["place"]: row["starts_at"] for row in rows}
@@ -125,10 +130,17 @@ class TenantBudgets:
                 100 * row["used"] / limit.amount,
             )  # fmt: skip
 
+    async def _release(self, id: UUID, budgets: Sequence[tuple[UsageLimit, str]]) -> None:
+        ids, subjects = [limit.id for limit, _ in budgets], [store(subject) for _, subject in budgets]
+        try:
+            await self._database.run(sql("release_spend"), id, ids, subjects)
+        except HoldfastError as error:
+            log.warning("could not release what a call had reserved of its budgets; it may stay spent: %s", error)
+
     async def _budgets_of(self, user: str | None, agent: str | None) -> list[tuple[UsageLimit, str]]:
         await self._limits.refresh()
         found = self._limits.index.limits_of(user=user, agent=agent)
-        return [(limit, describe_subject(subject)) for limit, subject in found if limit.measure in BUDGETS]
+        return [(limit, subject_key(subject)) for limit, subject in found if limit.measure in BUDGETS]
 
     def _spend(self, place: int, budget: ReservedBudget, estimate: Spend, actual: Spend) -> dict[str, Any]:
         limit = budget.limit

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.errors import RateLimited
-from holdfast.quotas.limit import UsageLimit, describe_subject
+from holdfast.quotas.limit import UsageLimit, subject_key
 from holdfast.quotas.limit_index import Subject
 
 AHEAD = 0.5  # seconds for which tokens are leased
@@ -38,27 +38,31 @@ class Ask:
 
 
 class LeasedBucket(ABC):
-    """A limit of one subject, as this process holds it. `is_due`: the row should be asked soon, before calls wait."""
+    """A limit of one subject, as this process holds it.
+
+    `on_due` is called when the row should be asked soon, before calls wait.
+    """
 
     slots = False
 
     def __init__(self, limit: UsageLimit, subject: Subject, on_due: "Callable[[LeasedBucket], None]") -> None:
         self.limit = limit
         self.subject = subject
-        self.subject_text = describe_subject(subject)
+        self.subject_key = subject_key(subject)
         self.waiting = 0  # calls that wait for the row
         self.refused_until = 0.0  # until then, the row is known to have nothing
         self.refused_at = 0.0  # when it last had nothing
         self.retry_at = 0.0  # when it may have something
         self.is_asked = False
         self.ask_after = 0.0  # until then, calls wait a little, because the row had less than was wanted
+        self.quiet_until = 0.0  # until then, there is nothing to ask unless a call comes
         self._on_due = on_due
         self._used_at = 0.0
 
     def renew(self, limit: UsageLimit) -> None:
-        """Take over a changed limit."""
+        """Take over a changed limit. Hold no more of it than a process could lease now."""
         self.limit = limit
-        self.refused_until = 0.0
+        self.refused_until = self.quiet_until = 0.0
 
     @abstractmethod
     def has_room(self, now: float) -> bool:
@@ -97,11 +101,11 @@ class LeasedBucket(ABC):
         """Return the error for a call that finds no room."""
         wait = max(self.retry_at - now, 0.001)
         return RateLimited(
-            f"the limit of {self.subject_text} is reached",
+            f"the limit of {self.subject_key} is reached",
             why=f"it is `{self.limit.rule}`",
             retry_after=math.ceil(1000 * wait) / 1000,
             limit=self.limit.name,
-            subject=self.subject_text,
+            subject=self.subject_key,
             measure=self.limit.measure,
             amount=self.limit.amount,
             window=self.limit.window,
@@ -112,7 +116,8 @@ class LeasedBucket(ABC):
         return {
             "place": place,
             "limit_id": self.limit.id,
-            "subject": self.subject_text,
+            "subject": self.subject_key,
+            "shared": self.limit.is_shared,
             "slots": self.slots,
             "rate": self.limit.rate,
             "capacity": self.limit.capacity,
@@ -137,6 +142,11 @@ class TokenBucket(LeasedBucket):
         self._rate = 0.0
         self._measured_at = 0.0
 
+    def renew(self, limit: UsageLimit) -> None:
+        """Take over a changed limit. Hold no more of it than a process could lease now."""
+        super().renew(limit)
+        self.tokens = min(self.tokens, max(int(self._most), self._spare))
+
     def has_room(self, now: float) -> bool:
         """Whether a token is here."""
         return self.tokens > 0
@@ -158,15 +168,16 @@ class TokenBucket(LeasedBucket):
 
     def ask(self, now: float) -> Ask | None:
         """Ask for the tokens of the next half second; give back what is left after a second without a call."""
-        rate, spare = self._measure(now), min(int(self.limit.capacity // SPARE), MOST_SPARE)
+        rate, spare = self._measure(now), self._spare
+        self.quiet_until = 0.0
         if self.waiting == 0 and (idle := now - self._used_at) > IDLE:
             returned = self.tokens - (spare if idle < SPARE_IDLE else 0)
             if returned <= 0:
+                self.quiet_until = self._used_at + SPARE_IDLE
                 return None
             self.tokens -= returned
             return Ask(0, 0, returned)
-        most = max(self.limit.capacity / PART, self.limit.rate * PART_SECONDS)
-        ahead = math.ceil(min(rate * AHEAD, most))
+        ahead = math.ceil(min(rate * AHEAD, self._most))
         self._low = max(min(rate * LOW, ahead / 2), (spare + 1) // 2)
         if self.waiting == 0 and self.tokens >= self._low:
             return None
@@ -190,6 +201,14 @@ class TokenBucket(LeasedBucket):
         """Give all tokens back."""
         returned, self.tokens = self.tokens, 0
         return Ask(0, 0, returned) if returned > 0 else None
+
+    @property
+    def _most(self) -> float:
+        return max(self.limit.capacity / PART, self.limit.rate * PART_SECONDS)
+
+    @property
+    def _spare(self) -> int:
+        return min(int(self.limit.capacity // SPARE), MOST_SPARE)
 
     def _measure(self, now: float) -> float:
         """Return the rate of calls, averaged with what it was before."""
@@ -218,6 +237,12 @@ class SlotBucket(LeasedBucket):
         self._former_peak = 0
         self._peak_since = 0.0
 
+    def renew(self, limit: UsageLimit) -> None:
+        """Take over a changed limit. Hold no more of it than a process could lease now."""
+        super().renew(limit)
+        self.held = min(self.held, int(limit.amount))
+        self._leased_until = 0.0  # the next call asks the row
+
     def has_room(self, now: float) -> bool:
         """Whether a slot is free here."""
         return self.in_use < self.held and now < self._leased_until
@@ -237,14 +262,20 @@ class SlotBucket(LeasedBucket):
         self.in_use -= 1
 
     def ask(self, now: float) -> Ask | None:
-        """Ask for slots for the calls that wait; renew the lease; give back what was not used in the last second."""
+        """Ask for slots for the calls that wait; renew the lease; give back what was not used in the last second.
+
+        From now on, nobody here takes a slot that is about to go back: another process may have it before the answer.
+        """
         if now - self._peak_since > IDLE:
             is_long_ago = now - self._peak_since > 2 * IDLE
             self._former_peak = self.in_use if is_long_ago else self._peak
             self._peak, self._peak_since = self.in_use, now
         target = max(self._peak, self._former_peak, self.in_use + self.waiting)
         is_old = self.held > 0 and now > self._leased_until - 2 * self._lease / 3
-        return Ask(target, self.in_use) if is_old or target != self.held else None
+        if not is_old and target == self.held:
+            return None
+        self.held = min(self.held, target)
+        return Ask(target, self.in_use)
 
     def receive(self, ask: Ask, granted: float, retry_after: float, asked_at: float, now: float) -> None:
         """Hold the slots from now on."""

@@ -17,6 +17,7 @@ from typing import Literal, get_args
 from uuid import UUID, uuid5
 
 from holdfast.core.errors import InvalidInput
+from holdfast.core.names import shortened_name
 
 Scope = Literal["user", "agent", "key", "tool"]
 Measure = Literal["requests", "tokens", "cost", "concurrency"]
@@ -36,7 +37,7 @@ FORMS = "`each user: 60 requests per minute`, `tool refund: 10 requests per hour
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|:(?=\s|$)|,|(?:(?!:(?:\s|$))[^\s",])+)')
 _BARE = re.compile(r'(?:(?!:(?:\s|$))[^\s",])+')
-_NUMBER = re.compile(r"\d[\d_]*(\.\d+)?", re.ASCII)
+_NUMBER = re.compile(r"\d+(_\d+)*(\.\d+)?", re.ASCII)
 _MEASURES: dict[str, Measure] = {
     "request": "requests",
     "requests": "requests",
@@ -105,6 +106,11 @@ class UsageLimit:
         burst = self.amount if self.burst is None else self.burst
         return max(burst, math.ceil(LEAST_CAPACITY * self.rate), 1.0)
 
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether many callers use the same bucket: the subject has neither a user nor a key."""
+        return not {"user", "key"}.intersection(self.scopes)
+
     @property
     def _who(self) -> str:
         return describe_subject(self.subject)
@@ -120,6 +126,11 @@ def describe_subject(subject: tuple[tuple[Scope, str | None], ...]) -> str:
     if not subject:
         return TENANT
     return " of ".join(f"each {scope}" if name is None else f"{scope} {_quoted(name)}" for scope, name in subject)
+
+
+def subject_key(subject: tuple[tuple[Scope, str | None], ...]) -> str:
+    """Return the text of a subject in rows, messages and lists. It is short enough for the key of an index."""
+    return shortened_name(describe_subject(subject))
 
 
 def parse_limit(text: str, *, by_operator: bool = False) -> UsageLimit:
@@ -204,7 +215,7 @@ class _Parser:
         word = self._next(what)
         if not _NUMBER.fullmatch(word):
             raise self.error(f"{word[:50]!r} is not {what}")
-        value = float(word.replace("_", ""))
+        value = float(word)
         if not 0 < value <= LARGEST:
             raise self.error(f"{what} is above 0 and at most {LARGEST:,}")
         return value
@@ -242,13 +253,17 @@ class _Parser:
                     raise self.error("the burst is not whole")
             elif word == "warn" and warn is None:
                 self._expect("at")
-                percent = self._next("a share in percent").removesuffix("%")
-                if not _NUMBER.fullmatch(percent) or not 0 < float(percent) <= 100:
-                    raise self.error("the warning is not at a share of 1% to 100%")
-                warn = float(percent) / 100
+                warn = self._percent() / 100
             else:
                 raise self.error(f"{word[:50]!r} is not `burst` or `warn at`")
         return burst, warn
+
+    def _percent(self) -> float:
+        word = self._next("a share in percent").removesuffix("%")
+        percent = float(word) if _NUMBER.fullmatch(word) else 0.0
+        if not 0 < percent <= 100:
+            raise self.error("the warning is not at a share of 1% to 100%")
+        return percent
 
     def _name(self, scope: str) -> str:
         word = self._next(f"the name of the {scope}")

@@ -47,8 +47,8 @@ async def limit_usage(database: Database, limits: Iterable[UsageLimit], *, most:
             limit = by_id[row["limit_id"]]
             found.append(_usage(limit, row["subject"], used=row["slots"], amount=limit.amount))
     if budgets:
-        windows = [limit.window for limit in budgets]
-        for row in await database.all(sql("budget_usage"), [each.id for each in budgets], windows, most):
+        windows, amounts = [limit.window for limit in budgets], [limit.amount for limit in budgets]
+        for row in await database.all(sql("budget_usage"), [each.id for each in budgets], windows, amounts, most):
             limit = by_id[row["limit_id"]]
             found.append(
                 LimitUsage(

@@ -13,11 +13,13 @@ import msgspec
 
 from holdfast.core.background import DelayedWriter
 from holdfast.core.errors import HoldfastError
+from holdfast.core.names import shortened_name
 from holdfast.core.text import dumps, restore
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
 DELAY = 1.0  # seconds for which counts are collected before a write
+MAX_PART = 800  # bytes of a name: the key of a row has three, and an index entry can have a third of a page at most
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -67,7 +69,9 @@ class ModelUsageCounts(DelayedWriter):
         cost: float,
     ) -> None:
         """Count a call; it is written soon."""
-        counts = self._counted[database].setdefault((user or "", agent or "", model), UsageCounts())
+        names = user or "", agent or "", model
+        user, agent, model = (shortened_name(name, MAX_PART) for name in names)
+        counts = self._counted[database].setdefault((user, agent, model), UsageCounts())
         counts.calls += 1
         counts.input_tokens += input
         counts.output_tokens += output

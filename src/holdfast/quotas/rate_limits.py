@@ -1,15 +1,15 @@
 """Rate limits: admits or refuses calls by the limits of one tenant, from memory.
 
 The limits of a call are looked up once for each caller and tool. The tokens and slots of this process are renewed in
-the background: one statement for all that need it. Only a call that finds nothing leased waits for such a statement,
-together with all others that do. If the database is away, calls are admitted as long as the leased tokens last, and
-then fail.
+the background, many in one statement. Only a call that finds nothing leased waits for such a statement, together with
+all others that do; it does not wait for what only the background asks. If the database is away, calls are admitted as
+long as the leased tokens last, and then fail.
 """
 
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from contextvars import Context
 from datetime import timedelta
@@ -30,7 +30,7 @@ from holdfast.quotas.tenant_limits import TenantLimits
 
 REMEMBERED = 10_000  # callers and tools whose limits are cached
 GATHER = 0.02  # seconds for which background asks are collected, so that many subjects share a statement
-TOGETHER = 500  # buckets per statement
+TOGETHER = 100  # buckets per statement: their rows are locked until it ends
 ATTEMPTS = 10  # statements that one call waits for at most
 
 sql = statements(__name__)
@@ -74,15 +74,23 @@ class TenantRateLimits:
         self._resolved: OrderedDict[Caller, tuple[LeasedBucket, ...]] = OrderedDict()
         self._known: WeakValueDictionary[tuple[UUID, str], LeasedBucket] = WeakValueDictionary()
         self._active: set[LeasedBucket] = set()  # with something leased, or with calls that wait
-        self._due: set[LeasedBucket] = set()
+        self._awaited: set[LeasedBucket] = set()  # to be asked now, because calls wait
+        self._due: set[LeasedBucket] = set()  # to be asked in the background
+        self._is_warned = False  # that leases cannot be renewed
         self._exchange: asyncio.Task[None] | None = None
         self._urgent = asyncio.Event()
         self._answered: asyncio.Future[None] | None = None
 
+    @property
+    def leased(self) -> Collection[LeasedBucket]:
+        """The buckets of which this process holds something, and those for which calls wait."""
+        return self._active
+
     def try_admit(self, caller: Caller) -> AdmittedCall | None:
         """Admit a call, or raise RateLimited. Return None if it has to wait: then call `admit`."""
-        if not self._limits.is_fresh():
-            return None
+        return self._try_admit(caller) if self._limits.is_fresh() else None
+
+    def _try_admit(self, caller: Caller) -> AdmittedCall | None:
         if self._revision != self._limits.revision:
             self._forget_resolved()
         buckets = self._resolved.get(caller)
@@ -102,9 +110,9 @@ class TenantRateLimits:
         """Admit a call, or raise RateLimited. Wait for the rows if nothing is leased."""
         lacking: list[LeasedBucket] = []
         for _ in range(ATTEMPTS):
-            await self._limits.refresh()
+            await self._limits.refresh()  # however long it takes, these are the newest limits there are
             began = monotonic()
-            admission = self.try_admit(caller)
+            admission = self._try_admit(caller)
             if admission is not None:
                 return admission
             lacking = self._lacking(caller)
@@ -112,12 +120,13 @@ class TenantRateLimits:
                 await self._wait(lacking)
                 self._refuse(bucket for bucket in lacking if bucket.refused_at >= began and not bucket.has_room(began))
         self._refuse(lacking)  # others were always faster
-        raise Unavailable("the limits of this call change all the time", next="Try again.")
+        raise Unavailable("this call was not admitted", why="others were always faster", next="Try again.")
 
     def tend(self) -> None:
         """Start to renew leases, and to give back what is not used. Does not wait."""
-        if self._active:
-            self._due |= self._active
+        now = monotonic()
+        self._due.update(bucket for bucket in self._active if now >= bucket.quiet_until)
+        if self._due:
             self._start()
 
     async def close(self) -> None:
@@ -153,7 +162,7 @@ class TenantRateLimits:
         for bucket in buckets:
             bucket.waiting += 1
             self._active.add(bucket)
-            self._due.add(bucket)
+            self._awaited.add(bucket)
         try:
             if self._answered is None:
                 self._answered = asyncio.get_running_loop().create_future()
@@ -195,7 +204,7 @@ class TenantRateLimits:
             made = SlotBucket(limit, subject, self._ask_soon, lease=self._lease)
         else:
             made = TokenBucket(limit, subject, self._ask_soon)
-        return self._known.setdefault((limit.id, made.subject_text), made)
+        return self._known.setdefault((limit.id, made.subject_key), made)
 
     # The rows
 
@@ -212,21 +221,15 @@ class TenantRateLimits:
     async def _run(self) -> None:
         """Ask the rows until no bucket is due. All calls that wait share an answer."""
         try:
-            while self._due:
+            while self._awaited or self._due:
                 if not self._urgent.is_set():
                     await self._gather()
                 self._urgent.clear()
                 answered, self._answered = self._answered, None
-                due, self._due = self._due, set()
                 try:
-                    await self._ask(due)
-                except Exception as error:
-                    if answered is not None:
-                        answered.set_exception(error)
-                    elif isinstance(error, HoldfastError):
-                        log.warning("could not renew leases of limits; trying again: %s", error)
-                    else:
-                        log.exception("internal error: could not renew leases of limits")
+                    await self._ask(self._next_due())
+                except Exception as error:  # noqa: BLE001 - those who wait get it, or the log
+                    self._on_failure(error, answered)
                 else:
                     if answered is not None:
                         answered.set_result(None)
@@ -235,8 +238,27 @@ class TenantRateLimits:
         finally:
             self._exchange = None
 
+    def _next_due(self) -> Iterable[LeasedBucket]:
+        """Return all buckets for which calls wait, and of the others so many that these calls do not wait for them."""
+        due, self._awaited = self._awaited, set()
+        while self._due and len(due) < TOGETHER:
+            due.add(self._due.pop())
+        return due
+
+    def _on_failure(self, error: Exception, answered: "asyncio.Future[None] | None") -> None:
+        if answered is not None:
+            answered.set_exception(error)
+        elif not isinstance(error, HoldfastError):
+            log.error("internal error: could not renew leases of limits", exc_info=error)
+        elif not self._is_warned:
+            self._is_warned = True
+            log.warning("could not renew leases of limits; trying again: %s", error)
+
     async def _gather(self) -> None:
         """Wait for more buckets that are due, but not if a call waits."""
+        if len(self._due) >= TOGETHER:
+            await asyncio.sleep(0)  # other tasks come in between
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(GATHER):
                 await self._urgent.wait()
@@ -255,14 +277,17 @@ class TenantRateLimits:
             await self._send(asks[start : start + TOGETHER])
 
     async def _send(self, asks: Sequence[tuple[LeasedBucket, Ask]]) -> None:
-        asked_at = monotonic()
+        asked_at, limits = monotonic(), [bucket.limit for bucket, _ in asks]
         given = dumps([bucket.describe(ask, place) for place, (bucket, ask) in enumerate(asks)])
         rows = await self._database.all(sql("lease_limits"), self._process, timedelta(seconds=self._lease), given)
+        self._is_warned = False
         now = monotonic()
         for row in rows:
             place: int = row["place"]
             bucket, ask = asks[place]
             bucket.receive(ask, row["granted"], row["retry_after"], asked_at, now)
+            if bucket.limit is not limits[place]:  # it was changed meanwhile
+                bucket.renew(bucket.limit)
             if bucket.is_empty and not bucket.waiting:
                 self._active.discard(bucket)
             else:

@@ -51,6 +51,7 @@ class TurnFailed(HoldfastError):
 
     def __init__(self, failure: Mapping[str, Any], **details: object) -> None:
         what: str = failure.get("what", "the turn failed")
+        details |= {name: failure[name] for name in ("limit", "retry_after") if name in failure}
         super().__init__(what, why=failure.get("why", ""), next=failure.get("next", ""), **details)
         self.failure_code: str = failure.get("code", self.code)
 
@@ -124,8 +125,9 @@ def problem_response(error: HoldfastError, *, instance: str, request_id: str, ch
         headers["www-authenticate"] = challenge
     if isinstance(error, WrongMethod):
         headers["allow"] = ", ".join(error.allowed)
-    if isinstance(error, Overloaded):
-        headers["retry-after"] = str(math.ceil(error.retry_after))
+    wait = error.details.get("retry_after")
+    if isinstance(error, Overloaded | TurnFailed) and isinstance(wait, int | float):
+        headers["retry-after"] = str(math.ceil(wait))
     if isinstance(error, ShuttingDown | SlowBody):
         headers["connection"] = "close"
     return Response(render(problem), problem.status, headers, MEDIA_TYPE)

@@ -24,15 +24,17 @@ call holdfast.hold_to_tenant('usage_limit_revision');
 
 -- How much of a limit on requests a subject has left. `level` are tokens that no process has leased; it was that high at `updated_at`, and has
 -- grown since. A limit on concurrent calls has a row here, too: it is locked while slots are leased. A missing row is a full bucket.
+-- `full_by`: the hour from which it is full if it is not used any more. It changes at most once an hour, so that most updates touch no index.
 create table limit_bucket (
   tenant_id uuid not null references tenant (id),
   limit_id uuid not null,
   subject text collate "C" not null,
   level double precision not null,
   updated_at timestamptz not null,
+  full_by timestamptz not null,
   primary key (tenant_id, limit_id, subject)
 ) with (fillfactor = 50);
-create index limit_bucket_by_time on limit_bucket (tenant_id, updated_at);
+create index limit_bucket_full on limit_bucket (tenant_id, full_by);
 call holdfast.hold_to_tenant('limit_bucket');
 call holdfast.open_to_system('limit_bucket', 'select');
 
@@ -56,11 +58,12 @@ create table budget (
   limit_id uuid not null,
   subject text collate "C" not null,
   starts_at timestamptz not null,
+  ends_at timestamptz not null,
   used double precision not null default 0,
   warned_at timestamptz,
   primary key (tenant_id, limit_id, subject, starts_at)
 ) with (fillfactor = 50);
-create index budget_by_start on budget (tenant_id, starts_at);
+create index budget_by_end on budget (tenant_id, ends_at);
 call holdfast.hold_to_tenant('budget');
 call holdfast.open_to_system('budget', 'select');
 

@@ -1,6 +1,7 @@
 -- Leases tokens and slots of many limits to a process, and takes back those that it did not use, in one short transaction.
--- Buckets are locked in the order of their keys, so that two processes cannot wait for each other. A crash of the server may lose the last leases:
--- the commit is not waited for, because a lost lease only lets a few more calls pass.
+-- Buckets are locked in one order, so that two processes cannot wait for each other. Those that many callers share come last, so that they are locked
+-- for the shortest time. A crash of the server may lose the last leases: the commit is not waited for, because a lost lease only lets a few more calls
+-- pass.
 -- Of tokens, a process gets what its waiting calls need, and else at most half of what there is, so that others get some, too. `retry_after` says
 -- in how many seconds there is the next token, if it has got less than it wants and nothing is left.
 -- The time is that of the transaction's start, which may be earlier than that of a transaction that had the lock before: then nothing has grown.
@@ -11,6 +12,7 @@ declare
   skew constant interval := interval '10 s';
   at timestamptz := holdfast.now();
   latest timestamptz := at + skew;
+  longest constant double precision := 10 * 365 * 86400.0;
   ask record;
   available double precision;
   taken double precision;
@@ -18,16 +20,18 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   for ask in
     select * from jsonb_to_recordset(asks) as a (
-      place int, limit_id uuid, subject text, slots boolean, rate double precision, capacity double precision,
+      place int, limit_id uuid, subject text, shared boolean, slots boolean, rate double precision, capacity double precision,
       wanted double precision, needed double precision, returned double precision)
-    order by a.limit_id, a.subject collate "C"
+    order by a.shared, a.limit_id, a.subject collate "C"
   loop
     place := ask.place;
-    insert into public.limit_bucket as b (tenant_id, limit_id, subject, level, updated_at)
-      values (tenant, ask.limit_id, ask.subject, ask.capacity, at)
+    insert into public.limit_bucket as b (tenant_id, limit_id, subject, level, updated_at, full_by)
+      values (tenant, ask.limit_id, ask.subject, ask.capacity, at, date_trunc('hour', at
+        + make_interval(secs => least(longest, coalesce(ask.capacity / nullif(ask.rate, 0), 0))), 'UTC') + interval '1 h')
       on conflict (tenant_id, limit_id, subject) do update set
         level = least(ask.capacity, b.level + ask.returned + ask.rate * greatest(0, extract(epoch from at - b.updated_at))),
-        updated_at = case when b.updated_at > latest then at else greatest(at, b.updated_at) end
+        updated_at = case when b.updated_at > latest then at else greatest(at, b.updated_at) end,
+        full_by = excluded.full_by
       returning b.level into available;
     if ask.slots then
       select coalesce(sum(s.slots), 0) into taken from public.limit_slots s

@@ -14,13 +14,14 @@ declare
   refused boolean := false;
 begin
   for ask in
-    select a.*, date_trunc(a.window_unit, at, 'UTC') as starts_at
+    select a.*, date_trunc(a.window_unit, at, 'UTC') as starts_at,
+      (date_trunc(a.window_unit, at at time zone 'UTC') + ('1 ' || a.window_unit)::interval) at time zone 'UTC' as ends_at
     from jsonb_to_recordset(asks) as a (
       place int, limit_id uuid, subject text, window_unit text, amount double precision, estimate double precision)
     order by a.limit_id, a.subject collate "C"
   loop
-    insert into public.budget as b (tenant_id, limit_id, subject, starts_at)
-      values (tenant, ask.limit_id, ask.subject, ask.starts_at)
+    insert into public.budget as b (tenant_id, limit_id, subject, starts_at, ends_at)
+      values (tenant, ask.limit_id, ask.subject, ask.starts_at, ask.ends_at)
       on conflict (tenant_id, limit_id, subject, starts_at) do update set used = b.used returning b.used into spent;
     select coalesce(sum(r.estimate) filter (where r.leased_until > at), 0), coalesce(sum(r.estimate) filter (where r.leased_until <= at), 0)
       into held, lapsed from public.budget_reservation r
@@ -29,7 +30,7 @@ begin
     used := spent + lapsed;
     outcome := case when used >= ask.amount then 'spent' when used + held >= ask.amount then 'held' else 'free' end;
     starts_at := ask.starts_at;
-    resets_in := extract(epoch from (ask.starts_at at time zone 'UTC' + ('1 ' || ask.window_unit)::interval) at time zone 'UTC' - at);
+    resets_in := extract(epoch from ask.ends_at - at);
     refused := refused or outcome <> 'free';
     return next;
   end loop;

@@ -1,5 +1,5 @@
 -- Replaces a model call's reservations by what it really spent, and returns the budgets of which most is spent since now, so that it is said once.
--- A reservation that is no longer there has become spending when its lease ended: only the difference is added.
+-- A reservation that is no longer there has become spending when its lease ended: only the difference is added. A window that was swept is over.
 create or replace function holdfast.settle_spend(tenant uuid, reservation uuid, spends jsonb)
 returns table (place int, used double precision) language plpgsql as $$
 #variable_conflict use_column
@@ -13,9 +13,10 @@ begin
       warn_from double precision)
     order by s.limit_id, s.subject collate "C"
   loop
-    insert into public.budget as b (tenant_id, limit_id, subject, starts_at)
-      values (tenant, spend.limit_id, spend.subject, spend.starts_at)
-      on conflict (tenant_id, limit_id, subject, starts_at) do update set used = b.used returning b.warned_at is not null into warned;
+    select b.warned_at is not null into warned from public.budget b
+      where b.tenant_id = tenant and b.limit_id = spend.limit_id and b.subject = spend.subject and b.starts_at = spend.starts_at
+      for update;
+    continue when not found;
     delete from public.budget_reservation r
       where r.tenant_id = tenant and r.limit_id = spend.limit_id and r.subject = spend.subject and r.starts_at = spend.starts_at
         and r.id = reservation;

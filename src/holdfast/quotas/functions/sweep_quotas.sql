@@ -1,5 +1,5 @@
--- Settles reservations whose calls have died, as spent, and deletes what no longer counts: full buckets, slots whose lease has ended, windows and
--- usage that are old, and removed limits that every process has seen. At most `most` rows of each.
+-- Settles reservations whose calls have died, as spent, and deletes what no longer counts: full buckets, slots whose lease has ended, windows that
+-- are over, old usage, and removed limits that every process has seen. At most `most` rows of each.
 create or replace function holdfast.sweep_quotas(tenant uuid, keep interval, most int) returns int language plpgsql as $$
 declare
   at timestamptz := holdfast.now();
@@ -8,10 +8,12 @@ declare
   swept int;
 begin
   for lapsed in
-    select r.limit_id, r.subject, r.starts_at from public.budget_reservation r
-    where r.tenant_id = tenant and r.leased_until <= at order by r.leased_until limit most
+    select distinct r.limit_id, r.subject collate "C" as subject, r.starts_at from (
+      select * from public.budget_reservation d where d.tenant_id = tenant and d.leased_until <= at order by d.leased_until limit most
+    ) r
+    order by r.limit_id, r.subject collate "C", r.starts_at
   loop
-    -- The budget is locked first, as everywhere.
+    -- The budget is locked first, and budgets in the order of their keys, as everywhere.
     perform from public.budget b
       where b.tenant_id = tenant and b.limit_id = lapsed.limit_id and b.subject = lapsed.subject and b.starts_at = lapsed.starts_at for update;
     with settled as (
@@ -31,17 +33,16 @@ begin
     where s.tenant_id = tenant and s.limit_id = old.limit_id and s.subject = old.subject and s.holder = old.holder;
   get diagnostics swept = row_count;
   done := done + swept;
-  -- The longest window of a limit on requests has 30 days: after these, every bucket is full.
   delete from public.limit_bucket b using (
       select limit_id, subject from public.limit_bucket
-      where tenant_id = tenant and updated_at < at - interval '31 d' limit most for update skip locked
+      where tenant_id = tenant and full_by <= at limit most for update skip locked
     ) old
     where b.tenant_id = tenant and b.limit_id = old.limit_id and b.subject = old.subject;
   get diagnostics swept = row_count;
   done := done + swept;
   delete from public.budget b using (
       select limit_id, subject, starts_at from public.budget
-      where tenant_id = tenant and starts_at < at - keep limit most for update skip locked
+      where tenant_id = tenant and ends_at < at - interval '1 d' limit most for update skip locked
     ) old
     where b.tenant_id = tenant and b.limit_id = old.limit_id and b.subject = old.subject and b.starts_at = old.starts_at;
   get diagnostics swept = row_count;

@@ -4,9 +4,9 @@ select t.id from tenant t, lateral (
   union all
   (select from limit_slots s where s.tenant_id = t.id and s.leased_until < holdfast.now() - interval '1 h' limit 1)
   union all
-  (select from limit_bucket b where b.tenant_id = t.id and b.updated_at < holdfast.now() - interval '31 d' limit 1)
+  (select from limit_bucket b where b.tenant_id = t.id and b.full_by <= holdfast.now() limit 1)
   union all
-  (select from budget b where b.tenant_id = t.id and b.starts_at < holdfast.now() - $1::interval limit 1)
+  (select from budget b where b.tenant_id = t.id and b.ends_at < holdfast.now() - interval '1 d' limit 1)
   union all
   (select from usage_limit l where l.tenant_id = t.id and l.rule is null and l.update_ts < holdfast.now() - interval '1 d' limit 1)
   union all
