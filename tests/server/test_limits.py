@@ -147,6 +147,8 @@ async def test_a_message_too_many_on_a_socket_is_refused_and_the_socket_stays_op
 
     assert (refused["code"], refused["key"]) == ("rate_limited", "m-2")
     assert "the limit of agent support is reached" in refused["message"]
+    assert refused["details"]["limit"] == "agent support: requests per hour"
+    assert 3500 < refused["details"]["retry_after"] <= 3600
 
 
 @pytest.mark.req("AGENT-10")

@@ -1,6 +1,6 @@
 """The sub-protocols of a WebSocket: plain text, or JSON with all events. Pure: text in, text out."""
 
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 from uuid import UUID
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from holdfast.agents import Event, Sent
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.text import parse, render
-from holdfast.server.problems import problem_of
+from holdfast.server.problems import Problem, problem_of
 
 EVENTS = "holdfast.v1+json"
 
@@ -79,12 +79,13 @@ class QueuedFrame(msgspec.Struct, frozen=True, tag_field="kind", tag="queued"):
 
 
 class RefusedFrame(msgspec.Struct, frozen=True, tag_field="kind", tag="refused", omit_defaults=True):
-    """A frame was refused and had no effect. `key` is the key of the message."""
+    """A frame was refused and had no effect. `key` is the key of the message, `details` are those of the error."""
 
     code: str
     message: str
     next: str = ""
     key: str | None = None
+    details: dict[str, Any] = {}
 
 
 class Subprotocol(Protocol):
@@ -165,7 +166,7 @@ class PlainText:
 
     def encode_refusal(self, error: HoldfastError, key: str | None) -> str:
         """Return the error in sentences."""
-        return _replace_surrogates(_detail(error)[1])
+        return _replace_surrogates(_public(error).detail)
 
 
 class Events:
@@ -206,14 +207,13 @@ class Events:
 
     def encode_refusal(self, error: HoldfastError, key: str | None) -> str:
         """Return the error as JSON, with the same code as in the HTTP API."""
-        code, message, next = _detail(error)
-        return render(RefusedFrame(code, message, next, key)).decode()
+        public = _public(error)
+        return render(RefusedFrame(public.code, public.detail, public.next, key, public.details)).decode()
 
 
-def _detail(error: HoldfastError) -> tuple[str, str, str]:
-    """Return the public part of an error: its code, its description and what to do next."""
-    problem = problem_of(error, instance="", request_id="")
-    return problem.code, problem.detail, problem.next
+def _public(error: HoldfastError) -> Problem:
+    """Return the public part of an error."""
+    return problem_of(error, instance="", request_id="")
 
 
 def _replace_surrogates(text: str) -> str:
