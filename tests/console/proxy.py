@@ -34,7 +34,7 @@ class Proxy(ThreadingTCPServer):
 class _Passing(StreamRequestHandler):
     def handle(self) -> None:
         proxy = cast(Proxy, self.server)
-        head = b"".join(iter(self.rfile.readline, b"\r\n")).decode("latin-1")
+        head = self._head()
         if not head:
             return  # a browser connects before it knows what to ask for
         method, path, rest = head.split(" ", 2)
@@ -56,6 +56,13 @@ class _Passing(StreamRequestHandler):
             _end(self.connection)
             there.join()
             proxy.open -= {self.connection, upstream}
+
+    def _head(self) -> str:
+        """The request without its body. A connection may end before its empty line."""
+        lines = list[bytes]()
+        while (line := self.rfile.readline()) not in (b"\r\n", b""):
+            lines.append(line)
+        return b"".join(lines).decode("latin-1")
 
     def _pass_on(self, upstream: socket.socket) -> None:
         with suppress(OSError, ValueError):

@@ -58,7 +58,7 @@ class Shop:
 
     async def come_back(self, state: str, *, headers: Mapping[str, str] = {}, **answer: str) -> Reply:
         """What the browser gets that sends the form of the page."""
-        given = {"state": state, **({"code": "c0de", "iss": self.server.url} | answer)}
+        given = {"state": state, **({"code": "the-c0de", "iss": self.server.url} | answer)}
         body = urlencode({name: value for name, value in given.items() if value}).encode()
         return await self.site.ask("POST", "/oauth/callback", headers={**FORM, **headers}, body=body)
 
@@ -147,7 +147,7 @@ async def shop(config: Config, no_models: None) -> AsyncIterator[Shop]:
 async def test_a_user_connects_once_and_calls_go_with_the_users_token(shop: Shop) -> None:
     before = await shop.connection()
     asked = await shop.begin()
-    page = await shop.site.ask("GET", f"/oauth/callback?{urlencode({'state': asked['state'], 'code': 'c0de'})}")
+    page = await shop.site.ask("GET", f"/oauth/callback?{urlencode({'state': asked['state'], 'code': 'the-c0de'})}")
     done = await shop.come_back(asked["state"])
     result = await shop.call()
 
@@ -157,7 +157,7 @@ async def test_a_user_connects_once_and_calls_go_with_the_users_token(shop: Shop
     assert (page.status, b"<strong>ann</strong>" in page.body, b"shop" in page.body) == (200, True, True)
     assert (done.status, b"shop is connected" in done.body) == (200, True)
     form = shop.server.asked[0]
-    assert (form["grant_type"], form["code"], form["client_id"]) == ("authorization_code", "c0de", "holdfast")
+    assert (form["grant_type"], form["code"], form["client_id"]) == ("authorization_code", "the-c0de", "holdfast")
     token = shop.back_end.asked[-1].headers["Authorization"].removeprefix("Bearer ")
     assert token.count(".") == 2
     assert result["isError"] is False
@@ -326,7 +326,7 @@ async def test_whoever_disconnects_has_the_tokens_revoked_and_deleted(shop: Shop
 
 @pytest.mark.req("SAFE-07")
 async def test_whoever_connects_and_disconnects_has_entries_in_the_audit(shop: Shop) -> None:
-    await shop.come_back("n0thing", code="c0de")
+    await shop.come_back("n0thing", code="the-c0de")
     refused = await shop.begin()
     await shop.come_back(refused["state"], code="", error="access_denied")
     await shop.connect()
@@ -376,7 +376,7 @@ async def test_tokens_codes_and_states_are_in_no_row_in_clear(shop: Shop) -> Non
     text = "\n".join(rows)
     token = shop.back_end.asked[-1].headers["Authorization"].removeprefix("Bearer ")
     assert TOOL in text
-    for secret in (token, "r3fresh-1", "c0de", begun, shop.server.asked[0]["code_verifier"]):
+    for secret in (token, "r3fresh-1", "the-c0de", begun, shop.server.asked[0]["code_verifier"]):
         assert secret not in text
         assert secret.encode().hex() not in text
 

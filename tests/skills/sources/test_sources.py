@@ -452,7 +452,7 @@ async def test_a_document_does_not_take_secrets_to_another_address_unless_that_i
     assert kept.tool.request is not None
     assert kept.tool.request.url.startswith(SERVER)
     assert moved.held[0].what == ("destination",), "the address is accepted, and the definition is not yet"
-    assert without.held[0].name == "get_orders_by_id", "there is no secret to be shown"
+    assert without.held[0].name == "open_get_orders_by_id", "there is no secret to be shown"
 
 
 async def test_where_a_document_is_from_is_changed_with_it(sources: Sources) -> None:
