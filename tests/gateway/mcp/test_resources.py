@@ -145,7 +145,7 @@ async def test_what_does_not_fit_the_functions_types_is_told(gateway: Gateway) -
 async def test_notes_skills_and_conversations_are_read_by_whom_they_belong_to(gateway: Gateway) -> None:
     engine = gateway.engine
     await engine.notes.edit(user="ann", agent="support", operation="append", content="Likes tea.")
-    talk = await engine.conversations.create(user="ann", agent="support", session_id="s-1")
+    talk = await engine.conversations.create(user="ann", agent="away", session_id="s-1")  # nobody answers
     await engine.conversations.append(talk.id, "Hello.", context="text:user:ann")
 
     [notes] = await read(gateway, "holdfast://notes/support")
