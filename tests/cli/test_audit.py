@@ -131,3 +131,5 @@ def test_an_entry_is_a_line() -> None:
     assert "  refused    backend as ann by support  tool.call  " + "x" * 60 + "…  (forbidden night" in line
     assert "\x1b" not in line
     assert "(erased)" in format_entry({**entry, "user": None, "actor": None, "erased": True})
+    without_target = {**entry, "action": "set_limit", "target": "", "details": {"rule": "tenant: 9 cost per day"}}
+    assert "set_limit  rule=tenant: 9 cost per day" in format_entry(without_target)

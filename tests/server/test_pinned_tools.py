@@ -123,6 +123,7 @@ async def test_a_held_tool_is_called_by_no_way_that_knew_it_before(nodes: tuple[
         await two.ask("POST", "/rpc", json=rpc),
         await two.ask("POST", "/api/tools/up_add/call", json={"arguments": {"a": "1"}}),
     ]
+    why = (await two.ask("POST", "/api/gateway/explain", json={"tool": "up_add"})).json()
     of_agent = await engine.executor.run(tool, {"a": "1"}, turn, timeout=5, max_output_bytes=1000)
     of_worker = await engine.executor.result(tool, {"a": "1"}, turn, timeout=5)
 
@@ -131,5 +132,7 @@ async def test_a_held_tool_is_called_by_no_way_that_knew_it_before(nodes: tuple[
     assert [each for each in replies if '"add ' in each.body.decode()] == []
     assert [changing_server.POISONED in each.body.decode() for each in replies] == len(replies) * [False]
     assert [changing_server.HARMLESS in replies[place].body.decode() for place in (2, 4)] == [False, False]
-    assert (of_agent.status, "it is disabled" in of_agent.text) == ("failed", True)
-    assert (of_worker.failed, "it is disabled" in str(of_worker)) == (True, True)
+    assert (of_agent.status, "an admin has not approved it yet" in of_agent.text) == ("failed", True)
+    assert (of_worker.failed, "an admin has not approved it yet" in str(of_worker)) == (True, True)
+    assert why["verdict"] == "refused"
+    assert why["next"] == "Read the change, and approve it: `holdfast sources proposals up`"

@@ -157,7 +157,8 @@ def format_entry(entry: dict[str, Any]) -> str:
         user = f"{entry['actor']} as {user}"
     if entry.get("agent"):
         user = f"{user} by {entry['agent']}"
-    target = entry["target"]
+    details: dict[str, Any] = entry.get("details") or {}
+    target = entry["target"] or ", ".join(f"{name}={value}" for name, value in details.items())
     if len(target) > SHOWN_TARGET:
         target = target[:SHOWN_TARGET] + "…"
     why = " ".join(filter(None, (entry.get("code"), entry.get("rule"))))

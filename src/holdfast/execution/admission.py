@@ -67,6 +67,8 @@ def _reason(row: Row, agent: str | None, skill: UUID | None) -> str:
     """Return why a tool may not be called; empty if it may."""
     if not row["active"]:
         return "it is disabled. Continue without it."
+    if row["held"]:
+        return "its definition has changed, and an admin has not approved it yet. Continue without it."
     if not row["disclosed"]:
         return "you no longer have the skill that it belongs to. Continue without it."
     if agent is None:

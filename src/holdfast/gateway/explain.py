@@ -27,11 +27,21 @@ from holdfast.skills.arguments import with_defaults
 from holdfast.skills.offers import Offer
 from holdfast.skills.permissions import cap_of, refusal_reason
 from holdfast.skills.rules.rule_set import RuleCaller, RuleDecision, ToolRules
-from holdfast.skills.tool import Tool, ToolEntry
+from holdfast.skills.tool import HeldFor, Tool, ToolEntry
 
 Verdict = Literal["allowed", "refused", "asks", "depends"]
 
 NOT_CHECKED = "no arguments were given, so that they are not checked"
+HELD: Mapping[HeldFor, tuple[str, str]] = {
+    "proposal": (
+        "its source has changed its definition, and nobody has approved that yet",
+        "Read the change, and approve it: `holdfast sources proposals {source}`",
+    ),
+    "altered": (
+        "its definition was changed in the database, around the engine",
+        "Restore it: `holdfast sources reload {source}`",
+    ),
+}
 
 
 class ExplainedRule(msgspec.Struct, frozen=True):
@@ -156,7 +166,10 @@ async def _steps_to_view(gateway: Gateway, subject: _Subject, rules: ToolRules) 
     """Return the checks that decide whether the caller sees the tool."""
     tool, entry, who = subject.tool, subject.entry, subject.who
     steps = [ExplainedStep("tool", True, _about(tool, entry))]
-    if entry is not None and not entry.active:
+    if entry is not None and entry.held is not None:
+        why, next = HELD[entry.held]
+        steps.append(ExplainedStep("active", False, why, next.format(source=entry.source)))
+    elif entry is not None and not entry.active:
         enable = f"Enable it: `holdfast tools activate {tool.name}`"
         enable += f", or its source {entry.source}." if entry.source else "."
         steps.append(ExplainedStep("active", False, "it is disabled, or its source is", enable))

@@ -1,5 +1,6 @@
--- Whether a tool may be called now: whether it and its source are active, and what agents may do with it. If a skill disclosed the tool to an agent, also
--- whether that skill is still active, linked to the tool, and reachable from a skill that is assigned to the agent.
+-- Whether a tool may be called now: whether it and its source are active, whether its definition waits for an approval (`held`), and what agents may
+-- do with it. If a skill disclosed the tool to an agent, also whether that skill is still active, linked to the tool, and reachable from a skill that is
+-- assigned to the agent.
 with recursive above (skill_id) as (
   select s.skill_id from skill_t s where s.host_id = $1 and s.skill_id = $3 and s.active
   union
@@ -12,7 +13,7 @@ with recursive above (skill_id) as (
   join skill_t s on s.host_id = $1 and s.skill_id = led.skill_id
   where s.active
 )
-select t.aggregate_version, t.active and not t.held and o.active is not false as active, t.access, t.permissions, l.access_level,
+select t.aggregate_version, t.active and o.active is not false as active, t.held, t.access, t.permissions, l.access_level,
   $3::uuid is null or l.active and exists (
     select from above g
     join agent_definition_t d on d.host_id = $1 and d.name = $4
