@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.core.errors import DatabaseAway, HoldfastError, RateLimited
+from holdfast.core.errors import DatabaseAway, HoldfastError, InvalidInput, RateLimited
 from holdfast.engine import Engine
 from holdfast.quotas import rate_limits, tenant_limits
 from tests.clock import Clock
@@ -253,6 +253,23 @@ async def test_the_operator_removes_its_limit_and_that_of_the_settings_counts_ag
 
 
 # Concurrent calls
+
+
+async def test_a_tenant_has_no_more_limits_than_a_process_can_keep(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenant_limits, "MOST", 2)
+    node = await nodes.make()
+    await node.set("user ann: 1 requests per day", "user bob: 1 requests per day")
+
+    with pytest.raises(InvalidInput, match="the tenant has 2 limits, and no more are allowed"):
+        await node.set("user cy: 1 requests per day")
+    await node.set("user bob: 2 requests per day")
+    await node.quotas.limits.remove("user ann: requests per day", by="boss")
+    await node.set("user cy: 1 requests per day")
+
+    rules = [limit.rule for limit in await node.quotas.limits.list()]
+    assert rules == ["user bob: 2 requests per day", "user cy: 1 requests per day"]
 
 
 async def test_calls_beyond_the_slots_are_refused_until_one_ends(nodes: Nodes) -> None:

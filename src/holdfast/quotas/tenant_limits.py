@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextvars import Context
 from datetime import datetime
 from time import monotonic
+from typing import cast
 from uuid import UUID
 
 import msgspec
@@ -25,6 +26,7 @@ FRESH = 0.4  # seconds after which the changes are read again, while calls use t
 STALE = 0.9  # seconds after which calls wait for them
 MOST_BEHIND = 1800.0  # seconds since the last look after which removed limits may be forgotten; then all are read
 PAGE = 1000  # limits per statement
+MOST = 20_000  # stored limits of a tenant: each process has them in memory
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -85,7 +87,12 @@ class TenantLimits:
         The limits of an operator for the tenant are set `as_operator`. A limit of the tenant applies in addition.
         """
         limit = parse_limit(rule, by_operator=as_operator)
-        await self._database.value(sql("set_limit"), limit.id, as_operator, store(limit.rule), store(by))
+        if not await self._store(limit.id, limit.rule, by=by, as_operator=as_operator):
+            raise InvalidInput(
+                "the limit was not set",
+                why=f"the tenant has {MOST:,} limits, and no more are allowed",
+                next="Remove some. A limit for `each user` gives every user an amount of their own.",
+            )
         await self._read()
         return self._describe(self.index.limits.get(limit.id, limit))
 
@@ -109,8 +116,13 @@ class TenantLimits:
                 why="it is one of the settings, `quotas.limits`",
                 next="Set a higher one for this tenant as the operator, or change the settings.",
             )
-        await self._database.value(sql("set_limit"), own.id, as_operator, None, store(by))
+        await self._store(own.id, None, by=by, as_operator=as_operator)
         await self._read()
+
+    async def _store(self, id: UUID, rule: str | None, *, by: str, as_operator: bool) -> bool:
+        """Store a limit, or remove it. Return whether that was possible."""
+        stored = None if rule is None else store(rule)
+        return cast(bool, await self._database.value(sql("set_limit"), id, as_operator, stored, store(by), MOST))
 
     # Reading
 
