@@ -396,6 +396,31 @@ async def test_a_caller_who_is_gone_has_an_entry_nevertheless(engine: Engine) ->
 
 
 @pytest.mark.req("SAFE-02")
+async def test_work_that_fails_or_is_cancelled_is_recorded_with_its_outcome(engine: Engine) -> None:
+    began = asyncio.Event()
+
+    async def waits() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async def breaks() -> None:
+        raise OSError("no space left")
+
+    async def is_done() -> str:
+        return "42"
+
+    waiting = asyncio.create_task(engine.audit.recorded(lambda: entry("waits"), waits))
+    await began.wait()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    with pytest.raises(OSError, match="no space left"):
+        await engine.audit.recorded(lambda: entry("breaks"), breaks)
+
+    assert await engine.audit.recorded(lambda: entry("is done"), is_done) == "42"
+    found = {each.target: each.outcome for each in await engine.audit.list()}
+    assert found == {"waits": "cancelled", "breaks": "failed", "is done": "done"}
+
+
 async def test_the_login_of_a_tenant_reads_its_own_audit_and_writes_none(engine: Engine) -> None:
     await engine.audit.record(entry("theirs"))
     await seal_all(engine.database)

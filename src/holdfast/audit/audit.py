@@ -1,10 +1,12 @@
 """The audit of a tenant: records entries, finds and exports them, verifies their chain, and erases personal data."""
 
+import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -20,7 +22,16 @@ from holdfast.audit.chain import (
     line_of,
     origin,
 )
-from holdfast.audit.entries import MAX_NAME, SALT_BYTES, AuditEntry, AuditOutcome, EntryText, PersonText, row_of
+from holdfast.audit.entries import (
+    MAX_NAME,
+    SALT_BYTES,
+    AuditEntry,
+    AuditOutcome,
+    EntryText,
+    PersonText,
+    outcome_of_error,
+    row_of,
+)
 from holdfast.audit.sealer import seal_all
 from holdfast.audit.writer import AuditWriter
 from holdfast.core.cursors import Page
@@ -35,6 +46,8 @@ VERSION = 1
 READ_TOGETHER = 1000  # entries that are verified or exported per statement
 MAX_LISTED = 1000
 BEYOND = 2**63 - 1  # a number that no entry has
+
+Result = TypeVar("Result")
 
 sql = statements(__name__)
 
@@ -116,6 +129,36 @@ class Audit:
                 next="It may have taken effect: check that before you try again.",
                 target=entry.target,
             ) from error
+
+    async def recorded(
+        self,
+        entry: Callable[[], AuditEntry],
+        work: Callable[[], Awaitable[Result]],
+        *,
+        outcome_of: Callable[[BaseException], tuple[AuditOutcome, str]] = outcome_of_error,
+        stops: tuple[type[BaseException], ...] = (),
+    ) -> Result:
+        """Do some work, and record its outcome before it is returned. `entry` is called after the work.
+
+        Nothing is done while entries cannot be written. `stops` are what the work can raise besides `Exception`.
+        """
+        await self.check()
+        began = perf_counter()
+
+        def ended(outcome: AuditOutcome, code: str = "") -> AuditEntry:
+            duration = 1000 * (perf_counter() - began)
+            return msgspec.structs.replace(entry(), outcome=outcome, code=code, duration_ms=duration)
+
+        try:
+            result = await work()
+        except asyncio.CancelledError:
+            self.record_later(ended("cancelled"))
+            raise
+        except (Exception, *stops) as error:
+            await self.record(ended(*outcome_of(error)))
+            raise
+        await self.record(ended("done"))
+        return result
 
     def record_later(self, entry: AuditEntry) -> None:
         """Record an entry for a caller who does not wait, such as one who has disconnected."""
@@ -204,12 +247,12 @@ class Audit:
         return Verification(tenant, verifier.progress, end.seq, complete=False, fault=None)
 
     async def verify(
-        self, *, heads: Mapping[int, bytes] | None = None, told: Callable[[Verification], None] = lambda _: None
+        self, *, heads: Mapping[int, bytes] | None = None, on_part: Callable[[Verification], None] = lambda _: None
     ) -> Verification:
-        """Verify the whole chain, in parts. `told` is called after each part."""
+        """Verify the whole chain, in parts. `on_part` is called after each part."""
         found = await self.verify_some(heads=heads)
         while not found.complete and found.fault is None:
-            told(found)
+            on_part(found)
             found = await self.verify_some(found.progress, heads=heads)
         return found
 

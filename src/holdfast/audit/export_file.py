@@ -10,7 +10,7 @@ from holdfast.audit.audit import FORMAT, VERSION, Verification
 from holdfast.audit.chain import ChainEnd, ChainProgress, Fault, Verifier, link_of
 from holdfast.core.errors import InvalidInput
 
-TOLD_EVERY = 10_000  # entries between two reports of progress
+REPORT_EVERY = 10_000  # entries between two reports of progress
 
 Part = TypeVar("Part")
 Heads = Callable[[UUID], Mapping[int, bytes]]  # the published heads of a tenant, by its id
@@ -33,9 +33,12 @@ class _Footer(msgspec.Struct):
 
 
 def verify_lines(
-    lines: Iterable[bytes], *, heads_of: Heads = lambda _: {}, told: Callable[[int], None] = lambda _: None
+    lines: Iterable[bytes], *, heads_of: Heads = lambda _: {}, on_progress: Callable[[int], None] = lambda _: None
 ) -> Verification:
-    """Verify the lines of an exported file. `told` is called with the number of verified entries now and then."""
+    """Verify the lines of an exported file.
+
+    `on_progress` is called now and then with the number of verified entries.
+    """
     numbered = enumerate(lines, 1)
     _, first = next(numbered, (0, b""))
     header = _decoded(first, _Header, 1)
@@ -54,8 +57,8 @@ def verify_lines(
             raise _invalid(number, error) from None
         if (fault := verifier.add(link)) is not None:
             return Verification(tenant, verifier.progress, link.seq, complete=False, fault=fault)
-        if verifier.progress.verified % TOLD_EVERY == 0:
-            told(verifier.progress.verified)
+        if verifier.progress.verified % REPORT_EVERY == 0:
+            on_progress(verifier.progress.verified)
     missing = Fault("missing", verifier.progress.seq + 1, "the end of the file is missing")
     return Verification(tenant, verifier.progress, verifier.progress.seq, complete=False, fault=missing)
 

@@ -212,7 +212,7 @@ def _verify_file(file: Path, heads: Path | None, progress: Any) -> dict[str, Any
             found = verify_lines(
                 lines,
                 heads_of=lambda tenant: {} if heads is None else _published(heads, tenant),
-                told=lambda count: progress(f"{count} entries"),
+                on_progress=lambda count: progress(f"{count} entries"),
             )
     except OSError as error:
         raise InvalidInput(f"cannot read {file}", why=str(error), next="Give an exported file.") from None

@@ -1,12 +1,8 @@
 """The gateway of one tenant: lists and calls tools for a caller."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from time import perf_counter
 from typing import Any, TypeVar
-
-import msgspec
 
 from holdfast.access.principals import MissingScope, Principal, with_included
 from holdfast.audit.entries import AuditEntry, AuditOutcome, outcome_of_error
@@ -116,34 +112,12 @@ class Gateway:
 
     async def audited(self, caller: Principal, action: str, target: str, work: Callable[[], Awaitable[Read]]) -> Read:
         """Read something for a caller, such as a resource or a prompt, and record it in the audit."""
-        audit = self.engine.audit
-        await audit.check()
         entry = AuditEntry(
             action=action, target=target, user=caller.user, actor=caller.actor, agent=caller.agent, key=caller.key
         )
-        began = perf_counter()
-
-        def ended(outcome: AuditOutcome, code: str = "") -> AuditEntry:
-            duration = 1000 * (perf_counter() - began)
-            return msgspec.structs.replace(entry, outcome=outcome, code=code, duration_ms=duration)
-
-        try:
-            found = await work()
-        except asyncio.CancelledError:
-            audit.record_later(ended("cancelled"))
-            raise
-        except InputRequired:
-            await audit.record(ended("waiting"))
-            raise
-        except McpError as error:
-            refused = error.code in (NO_RESOURCE, INVALID_PARAMS)
-            await audit.record(ended("refused" if refused else "failed", NotFound.code if refused else ""))
-            raise
-        except Exception as error:
-            await audit.record(ended(*outcome_of_error(error)))
-            raise
-        await audit.record(ended("done"))
-        return found
+        return await self.engine.audit.recorded(
+            lambda: entry, work, outcome_of=_outcome_of_read, stops=(InputRequired,)
+        )
 
     async def record_unseen(
         self, caller: Principal, name: str, arguments: Mapping[str, Any], code: str, *, tool: object = None
@@ -172,6 +146,18 @@ class Gateway:
             timeout=call.timeout,
             max_output_bytes=self._settings.max_result_bytes,
         )
+
+
+def _outcome_of_read(error: BaseException) -> tuple[AuditOutcome, str]:
+    match error:
+        case InputRequired():
+            return "waiting", ""
+        case McpError() if error.code in (NO_RESOURCE, INVALID_PARAMS):
+            return "refused", NotFound.code
+        case McpError():
+            return "failed", ""
+        case _:
+            return outcome_of_error(error)
 
 
 def unknown_tool(name: str) -> NotFound:

@@ -1,8 +1,6 @@
 """Audited requests: requests to the HTTP API that change access or settings, decide, or export. Each has an entry."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -22,23 +20,7 @@ async def audited(call: ApiCall, operation: ApiOperation, work: Callable[[], Awa
 
     Nothing is done while the audit cannot be written.
     """
-    audit = call.engine.audit
-    await audit.check()
-    began = perf_counter()
-
-    def ended(outcome: AuditOutcome, code: str = "") -> AuditEntry:
-        return entry_of(call, operation.name, outcome, code, duration_ms=1000 * (perf_counter() - began))
-
-    try:
-        response = await work()
-    except asyncio.CancelledError:
-        audit.record_later(ended("cancelled"))
-        raise
-    except Exception as error:
-        await audit.record(ended(*outcome_of_error(error)))
-        raise
-    await audit.record(ended("done"))
-    return response
+    return await call.engine.audit.recorded(lambda: entry_of(call, operation.name), work)
 
 
 async def audited_call(call: ApiCall, work: Callable[[], Awaitable[Response]]) -> Response:
@@ -59,9 +41,7 @@ async def audited_call(call: ApiCall, work: Callable[[], Awaitable[Response]]) -
     return response
 
 
-def entry_of(
-    call: ApiCall, action: str, outcome: AuditOutcome, code: str = "", *, duration_ms: float | None = None
-) -> AuditEntry:
+def entry_of(call: ApiCall, action: str, outcome: AuditOutcome = "done", code: str = "") -> AuditEntry:
     """Return the entry of a request. Without a target of its own, its target is what its path names."""
     caller = call.principal
     return AuditEntry(
@@ -73,7 +53,6 @@ def entry_of(
         agent=caller.agent,
         key=caller.key,
         code=code,
-        duration_ms=duration_ms,
         details=call.details,
     )
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
@@ -20,7 +19,7 @@ from holdfast.agents.agents import LOOK, UNSERVED_AFTER, unserved_agent
 from holdfast.agents.broadcast import Watch
 from holdfast.agents.events import parse_cursor
 from holdfast.agents.runs import unknown_run
-from holdfast.audit.entries import AuditEntry, outcome_of_error
+from holdfast.audit.entries import AuditEntry
 from holdfast.conversations.conversation import Conversation
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Overloaded, Unavailable
 from holdfast.engine import Engine
@@ -185,8 +184,7 @@ class Socket:
                 await self._send_text(self._subprotocol.encode_pong())
 
     async def _decide(self, frame: ApproveFrame | DenyFrame, *, approve: bool) -> None:
-        caller, audit = self._caller_session.caller, self._audit
-        await audit.check()
+        caller = self._caller_session.caller
         entry = AuditEntry(
             action="decide_approval",
             target=str(frame.approval_id),
@@ -195,13 +193,10 @@ class Socket:
             key=caller.key,
             details={"decision": "approve" if approve else "deny"},
         )
-        try:
-            await self._agents.decide(frame.approval_id, approve=approve, by=caller.user, comment=frame.comment)
-        except HoldfastError as error:
-            outcome, code = outcome_of_error(error)
-            await audit.record(msgspec.structs.replace(entry, outcome=outcome, code=code))
-            raise
-        await audit.record(entry)
+        await self._audit.recorded(
+            lambda: entry,
+            lambda: self._agents.decide(frame.approval_id, approve=approve, by=caller.user, comment=frame.comment),
+        )
 
     async def _send_to_agent(self, frame: SayFrame) -> None:
         if len(self._unanswered) >= MAX_UNANSWERED:

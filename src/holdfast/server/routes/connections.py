@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from holdfast.audit.entries import AuditEntry, outcome_of_error
+from holdfast.audit.entries import AuditEntry
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, NotFound, TimedOut, Unavailable
 from holdfast.execution.consent.clients import CALLBACK, DOCUMENT, PublicAddress
 from holdfast.execution.consent.connections import (
@@ -146,17 +146,11 @@ async def _complete(call: ApiCall, body: ConsentAnswer) -> str:
         session = _session(call, caller.key)
         actor = None if caller.user == begun.user else caller.user
         entry = msgspec.structs.replace(entry, actor=actor, key=caller.key)
-    await here.audit.check()
     given: Mapping[str, str] = {name: text for name, text in msgspec.to_builtins(body).items() if name != "state"}
-    try:
-        await here.connections.complete(
-            body.state, given, caller=None if caller is None else caller.user, session=session
-        )
-    except Exception as error:
-        outcome, code = outcome_of_error(error)
-        await here.audit.record(msgspec.structs.replace(entry, outcome=outcome, code=code))
-        raise
-    await here.audit.record(entry)
+    user = None if caller is None else caller.user
+    await here.audit.recorded(
+        lambda: entry, lambda: here.connections.complete(body.state, given, caller=user, session=session)
+    )
     return begun.source
 
 
