@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from holdfast.core.errors import Broken, InvalidInput, Unavailable
-from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.memory_settings import EmbeddingSettings
 from holdfast.embeddings import Embedder, Embeddings, Store, onnx
 from holdfast.embeddings.downloads import Progress
 from holdfast.embeddings.known_models import KnownModel
@@ -66,7 +66,7 @@ async def test_without_a_chinese_model_one_model_serves_every_language(models: S
 def test_nothing_heavy_is_loaded_before_the_first_text() -> None:
     program = """if True:
         import sys
-        from holdfast.core.settings import EmbeddingSettings
+        from holdfast.core.memory_settings import EmbeddingSettings
         from holdfast.embeddings import Embeddings
         embeddings = Embeddings(EmbeddingSettings())
         print(embeddings.state[0] in ("ok", "reduced"), embeddings.model("en"))

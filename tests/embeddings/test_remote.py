@@ -9,7 +9,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, TimedOut, Unavailable
-from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.memory_settings import EmbeddingSettings
 from holdfast.embeddings.remote import EmbeddingEndpoint, RemoteModel
 from tests.embeddings.endpoint import FakeEndpoint
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Literal, Self
 
 from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, Unavailable
-from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.memory_settings import EmbeddingSettings
 from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.known_models import KNOWN
 from holdfast.embeddings.language import Language, language_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, TimedOut, Unavailable
-from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.memory_settings import EmbeddingSettings
 from holdfast.core.text import parse_large, render
 from holdfast.embeddings.embedder import Embedder, Vector, encodable, wrong_dimensions
 
