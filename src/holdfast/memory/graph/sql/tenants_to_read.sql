@@ -1,0 +1,2 @@
+-- Returns all tenants.
+select t.id from tenant t order by t.id
