@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from uuid import UUID
 
-from holdfast.core.settings import ScoringSettings
+from holdfast.core.memory_settings import ScoringSettings
 from holdfast.core.words import names, terms
 from holdfast.memory import query
 from holdfast.memory.dates import date_value, find_dates

@@ -11,7 +11,7 @@ from holdfast.core.config import Config
 from holdfast.core.errors import Broken
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
-from holdfast.memory.indexes import IndexChanges, IndexedMemories, Indexes, plan_changes
+from holdfast.memory.indexes import IndexChanges, IndexedVectors, Indexes, plan_changes
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import OwnerConnection
 
@@ -116,7 +116,7 @@ async def test_a_tenant_with_many_organizational_memories_gets_an_index_that_its
 
     done = await indexes.tend()
 
-    library = IndexedMemories(await engine.database.tenant(), MODEL, 384)
+    library = IndexedVectors("memory", await engine.database.tenant(), MODEL, 384)
     assert done is not None
     assert [each.index for each in done.make] == [library.index]
     assert await names(owner) == {library.index: True}
@@ -174,7 +174,7 @@ async def test_an_index_that_cannot_be_made_keeps_no_other_from_being_made(
     for each in (engine, engine.tenant("acme")):
         await add(each, 120)
     tenants = sorted([await engine.database.tenant(), await engine.tenant("acme").database.tenant()])
-    libraries = [IndexedMemories(tenant, MODEL, 384) for tenant in tenants]
+    libraries = [IndexedVectors("memory", tenant, MODEL, 384) for tenant in tenants]
     script = OwnerConnection.script
 
     async def failing(self: OwnerConnection, text: str) -> None:
@@ -235,8 +235,8 @@ async def test_memories_that_are_over_among_the_nearest_never_empty_what_is_foun
 
 
 def test_the_steps_lead_from_whatever_is_there_to_what_should_be() -> None:
-    many, kept = IndexedMemories(ANN, "a", 384, 9), IndexedMemories(BOB, "b", 384, 6)
-    stray = IndexedMemories(BOB, "gone", 384)
+    many, kept = IndexedVectors("memory", ANN, "a", 384, 9), IndexedVectors("chunk", BOB, "b", 384, 6)
+    stray = IndexedVectors("memory", BOB, "gone", 384)
     wanted = {many.index: many}, {many.index: many, kept.index: kept}
 
     fresh = plan_changes(*wanted, {}, {})

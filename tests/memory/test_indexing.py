@@ -162,7 +162,7 @@ async def test_it_is_known_how_many_memories_are_still_to_embed(wordy: Engine) -
     await indexer.catch_up()
 
     assert indexer.left(await wordy.database.tenant()) == len(FACTS)
-    assert indexer.state == ("reduced", "7 memories still to embed")
+    assert indexer.state == ("reduced", "7 texts still to embed")
 
 
 @pytest.mark.req("EMB-03")
@@ -451,7 +451,7 @@ async def test_a_text_that_the_model_refuses_keeps_no_other_waiting_and_is_not_t
     assert len([record for record in caplog.records if "returned no vector" in record.message]) == 1
     assert [hit.memory.content for hit in hits if not hit.memory.embedded] == ["Ann has visited Rome twice"]
     assert "Rome" in hits[0].memory.content
-    assert indexer.state == ("reduced", "1 memories still to embed")
+    assert indexer.state == ("reduced", "1 texts still to embed")
 
 
 @pytest.mark.parametrize("change", ["update user_memories set content = 'in Rome'", "delete from user_memories"])

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.config import Config
 from holdfast.core.errors import NotFound
-from holdfast.core.settings import RetentionSettings
+from holdfast.core.memory_settings import RetentionSettings
 from holdfast.engine import Engine
 from holdfast.memory import Owner, agent, organization, session, user
 from holdfast.memory.retention import retention

@@ -19,6 +19,7 @@ from holdfast.core.audit_settings import AuditSettings
 from holdfast.core.errors import BadSetting
 from holdfast.core.issuers import AccessSettings
 from holdfast.core.limits import LimitSettings, QuotaSettings
+from holdfast.core.memory_settings import MemorySettings
 from holdfast.core.setting_sources import GivenValue, SettingKeys, gather, unknown_setting
 from holdfast.core.settings import (
     AgentSettings,
@@ -27,7 +28,6 @@ from holdfast.core.settings import (
     ExecutionSettings,
     GatewaySettings,
     LlmSettings,
-    MemorySettings,
     Name,
     ReloadSettings,
     ServerSettings,

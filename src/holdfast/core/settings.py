@@ -12,8 +12,6 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
-    ValidationInfo,
-    field_validator,
 )
 
 MIN_SECRET = 32
@@ -130,6 +128,7 @@ Secret = Annotated[SecretStr | None, AfterValidator(_check_present)]
 StrongSecret = Annotated[SecretStr | None, AfterValidator(_check_strength)]
 Address = Annotated[SecretStr | None, AfterValidator(_check_database_url)]
 ModelName = Annotated[Name, AfterValidator(_check_model)]
+OptionalModelName = Annotated[str, AfterValidator(lambda name: _check_model(name) if name else name)]
 Price = Annotated[Name, AfterValidator(_check_price)]
 HttpAddress = Annotated[str | None, AfterValidator(_check_endpoint)]
 
@@ -287,197 +286,6 @@ class BusSettings(SettingsSection):
     options: Names = Field(
         default=(), description="additional librdkafka settings, such as `client.rack=a`, separated by commas"
     )
-
-
-Cosine = Annotated[Number, Field(ge=-1, le=1)]
-
-
-class EmbeddingSettings(SettingsSection):
-    """The embedding models."""
-
-    model: Name = Field(default="bge-small-en-v1.5-q", description="embedding model")
-    dimensions: Whole = Field(
-        default=384, ge=1, le=4000, description="dimensions of the vectors of `model`, at most 4000"
-    )
-    query_prefix: str = Field(
-        default="Represent this sentence for searching relevant passages: ",
-        description="prefix of queries; memories are embedded without it",
-    )
-    chinese_model: str = Field(
-        default="bge-small-zh-v1.5-q",
-        max_length=1000,
-        description="embedding model for Chinese; if empty, `model` embeds texts of all languages",
-    )
-    chinese_dimensions: Whole = Field(
-        default=512, ge=1, le=4000, description="dimensions of the vectors of `chinese_model`, at most 4000"
-    )
-    chinese_query_prefix: str = Field(
-        default="为这个句子生成表示以用于检索相关文章：",  # noqa: RUF001
-        description="prefix of Chinese queries",
-    )
-    unrelated: Cosine = Field(
-        default=0.42,
-        description="cosine similarity that `model` gives to unrelated texts; search subtracts it from each cosine",
-    )
-    chinese_unrelated: Cosine = Field(default=0.32, description="the same for `chinese_model`")
-    with_previous_turn: bool = Field(
-        default=False,
-        description="embed a short turn of a conversation together with the previous turn: finds more, embeds slower",
-    )
-    folder: Path | None = Field(
-        default=None, description="folder with one subfolder per model; searched before the cache of downloaded models"
-    )
-    fetch: bool = Field(default=True, description="download a missing model when it is first needed")
-    url: Name | None = Field(
-        default=None,
-        description="OpenAI-compatible endpoint to use in place of a model in this process, such as "
-        "`http://host:8000/v1`",
-    )
-    api_key: Secret = Field(default=None, description="API key for that endpoint")
-    timeout: Seconds = Field(
-        default=30, description="timeout of a request to that endpoint, retries included, in seconds"
-    )
-    threads: Whole = Field(
-        default=0, ge=0, le=256, description="number of texts to embed concurrently in this process; 0: one per core"
-    )
-    cached_queries: Whole = Field(default=1000, ge=0, description="number of query vectors to cache")
-
-
-class StorageSettings(SettingsSection):
-    """The database under the names of the `memory` block; `database.url` has priority."""
-
-    type: Literal["postgresql"] = Field(default="postgresql", description="type of storage")
-    url: Address = Field(
-        default=None,
-        description="PostgreSQL to use if `database.url` is unset; accepts `jdbc:postgresql://…`; also read from "
-        "`PGVECTOR_URL`",
-    )
-    username: Name | None = Field(
-        default=None, description="user name for `memory.storage.url`; also read from `PGVECTOR_USER`"
-    )
-    password: Secret = Field(
-        default=None, description="password for `memory.storage.url`; also read from `PGVECTOR_PASSWORD`"
-    )
-
-
-class ShortTermSettings(SettingsSection):
-    """Session memories."""
-
-    ttl_minutes: Count = Field(default=60, description="default TTL of a session's memory, in minutes")
-    max_memories: Count = Field(default=100, description="maximum number of memories of a session")
-
-
-class LongTermSettings(SettingsSection):
-    """Long-term memory: the defaults of searches."""
-
-    min_importance: Number = Field(
-        default=0.5,
-        ge=0,
-        le=1,
-        description="minimum importance, 0 to 1, of memories that a search returns, unless the search sets its "
-        "own; does not apply to session memories",
-    )
-    max_results: Whole = Field(
-        default=10, ge=1, le=1000, description="default number of memories that a search returns, at most 1000"
-    )
-
-
-class KnowledgeSettings(SettingsSection):
-    """Knowledge ingestion: how documents are split into chunks."""
-
-    chunk_size: Count = Field(
-        default=512, description="tokens per chunk of a document; for knowledge ingestion, which is not yet available"
-    )
-    overlap: Whole = Field(
-        default=50,
-        ge=0,
-        validate_default=True,
-        description="tokens that a chunk shares with the previous one, fewer than `chunk_size`; for knowledge "
-        "ingestion, which is not yet available",
-    )
-
-    @field_validator("overlap")
-    @classmethod
-    def _check_below_chunk_size(cls, overlap: int, info: ValidationInfo) -> int:
-        chunk_size = info.data.get("chunk_size", overlap + 1)
-        if overlap >= chunk_size:
-            raise ValueError(f"it should be less than memory.knowledge.chunk_size, which is {chunk_size}")
-        return overlap
-
-
-class RetentionSettings(SettingsSection):
-    """How the memories of users and agents fade."""
-
-    half_life_days: Annotated[Number, Field(gt=0)] = Field(
-        default=90,
-        description="days until the retention of a memory halves, for a memory of importance 0.5 that is never used",
-    )
-    faded_below: Number = Field(
-        default=0.02,
-        ge=0,
-        lt=1,
-        description="retention below which search no longer finds a memory and the engine deletes it",
-    )
-    sweep_minutes: Annotated[Number, Field(gt=0)] = Field(
-        default=10, description="minutes between two sweeps, which delete expired and faded memories"
-    )
-
-
-Weight = Annotated[Number, Field(ge=0, le=10)]
-
-
-class ScoringSettings(SettingsSection):
-    """How search scores a memory: the weights of the parts that are added to the cosine similarity."""
-
-    words: Weight = Field(default=0.1, description="weight of the words that query and memory share")
-    english_length: Count = Field(
-        default=24,
-        description="distinct words above which an English memory counts as long: each word then counts less",
-    )
-    chinese_length: Count = Field(
-        default=48, description="the same for a Chinese memory, in characters and pairs of characters"
-    )
-    neighbours: Weight = Field(
-        default=0.2, description="weight of the better one of the turns before and after, in a conversation"
-    )
-    around: Weight = Field(default=0.15, description="weight of the best turn from two turns before to two turns after")
-    conversation: Weight = Field(
-        default=0.3,
-        description="weight of the best turn of the conversation; without a conversation, of the best memory of "
-        "the same day",
-    )
-    author: Weight = Field(default=0.12, description="weight of a memory whose author the query names")
-    date: Weight = Field(default=0.25, description="weight of a memory from a time that the query names")
-    when: Weight = Field(default=0.05, description="weight of a memory that mentions a time, if the query asks when")
-    recency: Weight = Field(default=0.05, description="weight of the retention; see `memory.retention`")
-    importance: Weight = Field(default=0.1, description="weight of the importance")
-    trust: Weight = Field(default=0.1, description="weight of the trust in the source")
-    pool_from: Count = Field(
-        default=2000,
-        description="number of memories of an owner above which search scores only candidates: the best by vector "
-        "and by words",
-    )
-    pool: Whole = Field(
-        default=50,
-        ge=10,
-        le=10_000,
-        description="number of candidates by vector, and number by words; a search with a larger limit uses its limit",
-    )
-    index_from: Count = Field(
-        default=10_000, description="minimum number of organizational memories of a tenant for a vector index"
-    )
-
-
-class MemorySettings(SettingsSection):
-    """Memory: embedding, retention and search."""
-
-    embedding: EmbeddingSettings = EmbeddingSettings()
-    storage: StorageSettings = StorageSettings()
-    short_term: ShortTermSettings = ShortTermSettings()
-    long_term: LongTermSettings = LongTermSettings()
-    retention: RetentionSettings = RetentionSettings()
-    scoring: ScoringSettings = ScoringSettings()
-    knowledge: KnowledgeSettings = KnowledgeSettings()
 
 
 class LlmSettings(SettingsSection):

@@ -60,14 +60,14 @@ _stem = cast(Callable[[str], str], Stemmer.Stemmer("english", 0).stemWord)  # py
 
 def lexemes(text: str) -> list[str]:
     """Return the distinct lexemes of a text in any language, in order."""
-    tokens = dict.fromkeys(_TOKEN.findall(_normalize(text)))
-    found = (_lexemes_of(token) if len(token) <= _LONGEST_CACHED else _split(token) for token in tokens)
+    found = (_lexemes_of(token) if len(token) <= _LONGEST_CACHED else _split(token) for token in _tokens(text))
     return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def terms(text: str) -> list[int]:
     """Return the distinct lexemes of a text as terms."""
-    return [term(lexeme) for lexeme in lexemes(text)]
+    found = (_terms_of(token) if len(token) <= _LONGEST_CACHED else _terms_of_split(token) for token in _tokens(text))
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -110,6 +110,20 @@ def _normalize(text: str) -> str:
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+
+
+def _tokens(text: str) -> dict[str, None]:
+    """Return the distinct tokens of a text, in order."""
+    return dict.fromkeys(_TOKEN.findall(_normalize(text)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _terms_of(token: str) -> tuple[int, ...]:
+    return _terms_of_split(token)
+
+
+def _terms_of_split(token: str) -> tuple[int, ...]:
+    return tuple(map(term, _split(token)))
 
 
 @lru_cache(maxsize=1 << 14)

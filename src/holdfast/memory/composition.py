@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from holdfast.access.identities import Identities
 from holdfast.core.errors import HoldfastError
 from holdfast.core.limits import LimitSettings
-from holdfast.core.settings import MemorySettings
+from holdfast.core.memory_settings import MemorySettings
 from holdfast.core.shares import Shares
 from holdfast.embeddings import Embeddings
 from holdfast.memory.gauges import MemoryGauges
+from holdfast.memory.graph.entity_sweeper import EntitySweeper
+from holdfast.memory.graph.graph import Graph
 from holdfast.memory.import_export import MemoryTransfer
 from holdfast.memory.indexes import Indexes
 from holdfast.memory.memories import Memories
@@ -30,10 +32,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantMemory:
-    """The memories of a tenant, and their import and export."""
+    """The memories of a tenant, their import and export, and the graph of what they name."""
 
     memories: Memories
     transfer: MemoryTransfer
+    graph: Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,7 @@ class SharedMemory:
                 database, owners=owners, embeddings=self.embeddings, recall=recall, settings=self.settings
             ),
             transfer=MemoryTransfer(database, owners=owners, embeddings=self.embeddings, settings=self.settings),
+            graph=Graph(database, owners=owners, recall=recall),
         )
 
 
@@ -77,6 +81,7 @@ async def open_memory(
         await store_settings(postgres.system, settings)
         indexer = await stack.enter_async_context(Indexer(postgres, embeddings, settings))
         await stack.enter_async_context(Sweeper(postgres, settings))
+        await stack.enter_async_context(EntitySweeper(postgres))
         await stack.enter_async_context(Indexes(postgres.owner, settings))
         yield SharedMemory(
             settings=settings,

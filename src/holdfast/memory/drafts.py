@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from typing import Any, cast
@@ -17,6 +17,7 @@ from holdfast.core.text import dumps, store
 from holdfast.core.words import author_terms, terms
 from holdfast.embeddings.language import language_of
 from holdfast.memory.dates import mentions_time
+from holdfast.memory.graph.extraction import graph_of
 from holdfast.memory.memory import TRUSTS, Trust
 from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Scope, exact_owner
 
@@ -88,7 +89,7 @@ class Draft:
 
 
 def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
-    """Return a draft as a row of `memory`. The database fills in omitted columns."""
+    """Return a draft as a row of `memory`, and what it names as `graph`. The database fills in omitted columns."""
     item = {
         **analyze(draft.content, draft.author),
         "scope": ids.scope,
@@ -107,6 +108,7 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
         "author": None if draft.author is None else stored_name("author", draft.author),
         "author_terms": [] if draft.author is None else author_terms(draft.author),
         "by_owner": is_by_owner(draft.author, owner),
+        "graph": named_by(draft.content, ids.scope),
         "said_at": None if draft.at is None else with_time_zone(draft.at).astimezone(UTC),
     }
     return {**item, "digest": repeat_digest_of(ids, item) if draft.once else digest_of(ids, item)}
@@ -136,6 +138,21 @@ def analyze(content: str, author: str | None) -> dict[str, Any]:
         "terms": found,
         "length": len(found),
     }
+
+
+def named_by(content: str, scope: Scope) -> dict[str, Any] | None:
+    """Return what a memory names, for the graph. Memories of sessions are not part of it."""
+    return None if scope == "session" else graph_of(content)
+
+
+def take_graph(items: Iterable[dict[str, Any]]) -> str | None:
+    """Remove `graph` from rows, and return all as the JSON of `holdfast.link_graph`, or None if they name nothing."""
+    found = [
+        {"memory": item["id"], "scope": item["scope"], "owner": item["owner"], **graph}
+        for item in items
+        if (graph := item.pop("graph", None)) is not None
+    ]
+    return msgspec.json.encode(found).decode() if found else None
 
 
 def text_with_author(content: str, author: str | None) -> str:

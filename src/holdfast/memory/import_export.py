@@ -13,14 +13,14 @@ from uuid import UUID
 import msgspec
 
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge
+from holdfast.core.memory_settings import MemorySettings
 from holdfast.core.names import stored_name
 from holdfast.core.pace import Pace
-from holdfast.core.settings import MemorySettings
 from holdfast.core.text import restore
 from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
-from holdfast.memory.drafts import item_of
+from holdfast.memory.drafts import item_of, take_graph
 from holdfast.memory.export_format import (
     BOM,
     ExportLine,
@@ -248,12 +248,14 @@ class MemoryTransfer:
             }
             for id, each in lines.items()
         ]
+        graph = take_graph(items)
         rows = await tx.all(
             sql("remember"),
             short.max_memories,
             msgspec.json.encode(items).decode(),
             [ttl] * len(items),
             [None] * len(items),  # new memories get their vectors below
+            graph,
         )
         new = {row["id"]: lines[row["id"]] for row in rows if row["is_new"]}
         vectors = [(id, model, numbers) for id, each in new.items() for model, numbers in each.vectors.items()]

@@ -10,10 +10,10 @@ from uuid import UUID
 import msgspec
 
 from holdfast.core.cursors import Page, read_cursor, write_cursor
-from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
+from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
+from holdfast.core.memory_settings import MemorySettings
 from holdfast.core.names import stored_name
 from holdfast.core.pace import slices
-from holdfast.core.settings import MemorySettings
 from holdfast.core.text import dumps, restore
 from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
@@ -27,8 +27,10 @@ from holdfast.memory.drafts import (
     digest_of,
     items_of,
     length_of,
+    named_by,
     parse_ttl,
     stored_importance,
+    take_graph,
     text_with_author,
     with_time_zone,
 )
@@ -143,8 +145,12 @@ class Memories:
         return await self._store(prepared, tx)
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
-        """Return a memory, also if it is superseded, expired or buried."""
-        return await self._memory(await self._row(id, tx), tx)
+        """Return a memory, also if it is superseded, expired or buried. A chunk of a document is a memory, too."""
+        run = await self._database.within(tx)
+        row = await run.one(sql("get"), id)
+        if row is None and (chunk := await run.one(sql("chunk"), id)) is not None:
+            return replace(await self._memory(chunk, tx), document=chunk["document_id"])
+        return await self._memory(await self._row(id, tx) if row is None else row, tx)
 
     async def search(
         self,
@@ -158,14 +164,17 @@ class Memories:
         until: datetime | None = None,
         as_of: datetime | None = None,
         min_importance: float | None = None,
+        collections: Sequence[str] | None = None,
         explain: bool = False,
     ) -> Hits:
-        """Find the memories of an owner that match `query`, best first.
+        """Find the memories of an owner that match `query`, best first. Chunks of its documents are among them.
 
         `where` must be contained in the metadata. `since` and `until` limit when it was said. `as_of` finds what was
         valid at that time. The default of `min_importance` is `memory.long_term.min_importance`; for sessions it is 0.
+        `collections` limits the documents to these collections; an empty list leaves them out. A chunk has the type
+        `knowledge`, the time when its document was added, and the metadata of the document.
         """
-        filters = Filters(where, types, since, until, as_of, min_importance)
+        filters = Filters(where, types, since, until, as_of, min_importance, collections)
         limit = self._settings.long_term.max_results if limit is None else limit
         return await self._recall.search(owner, query, filters, limit=limit, explain=explain)
 
@@ -180,12 +189,14 @@ class Memories:
         limits: Mapping[Scope, int] | None = None,
         where: Mapping[str, Any] | None = None,
         types: Sequence[str] | None = None,
+        collections: Sequence[str] | None = None,
         explain: bool = False,
     ) -> Hits:
         """Find the memories of all four scopes that match `query`, in one ranking.
 
         By default: at most 10 of the session, 5 of the user, 3 of the agent and 5 of the organization. `conversation`
         is the one of the session, if known. Otherwise, `session` names the user's own session, or one without a user.
+        Chunks of documents count as memories of their owners; `collections` limits them, as in `search`.
         """
         return await self._recall.context(
             query,
@@ -193,7 +204,7 @@ class Memories:
             user_name=user,
             agent_name=agent,
             limits=limits,
-            filters=Filters(where, types),
+            filters=Filters(where, types, collections=collections),
             explain=explain,
         )
 
@@ -210,9 +221,10 @@ class Memories:
         until: datetime | None = None,
         as_of: datetime | None = None,
         min_importance: float | None = None,
+        collections: Sequence[str] | None = None,
     ) -> WhyNot:
         """Explain why `search` with the same arguments does not return a memory, or that it does."""
-        filters = Filters(where, types, since, until, as_of, min_importance)
+        filters = Filters(where, types, since, until, as_of, min_importance, collections)
         try:
             memory = await self.get(id)
         except NotFound as error:
@@ -268,7 +280,7 @@ class Memories:
         """
 
         check_moment(at)
-        old = await self.get(id, tx=tx)
+        old = await self._memory(await self._row(id, tx), tx)
         draft = Draft(content, old.type, old.importance, None, old.trust, old.metadata, old.source, at=at)
         prepared = await self._prepare([(old.owner, draft)], tx=tx)
 
@@ -389,12 +401,15 @@ class Memories:
     async def _store_part(
         self, prepared: "PreparedMemories", order: Sequence[int], run: Statements, *, trim: bool
     ) -> dict[int, Memory]:
+        items = [dict(prepared.items[place]) for place in order]  # copies: a transaction may be repeated
+        graph = take_graph(items)
         rows = await run.all(
             sql("remember"),
             self._settings.short_term.max_memories if trim else None,
-            msgspec.json.encode([prepared.items[place] for place in order]).decode(),
+            msgspec.json.encode(items).decode(),
             [prepared.lifetimes[place] for place in order],
             [prepared.vectors[place] for place in order],
+            graph,
         )
         return {place: memory_of(row, prepared.owners[place]) for place, row in zip(order, rows, strict=True)}
 
@@ -444,6 +459,8 @@ class Memories:
                 [vector] = await self._embeddings.vectors([text_with_author(content, author)], [analysis["language"]])
             model = None if vector is None else self._embeddings.model(analysis["language"])
             changes |= analysis
+            if (graph := named_by(content, row["scope"])) is not None:
+                changes["graph"] = {"memory": row["id"], "scope": row["scope"], "owner": row["owner"], **graph}
         changes["digest"] = digest_of(owner_ids(row), {**row, **changes})
         return model, None if vector is None else encode_halfvec(vector)
 
@@ -456,8 +473,17 @@ class Memories:
     async def _memory(self, row: Row, tx: Transaction | None) -> Memory:
         return memory_of(row, await self._owners.owner(owner_ids(row), tx=tx))
 
-    async def _not_found_error(self, id: UUID, tx: Transaction | None) -> NotFound:
-        row = await (await self._database.within(tx)).one(sql("tombstone"), id)
+    async def _not_found_error(self, id: UUID, tx: Transaction | None) -> HoldfastError:
+        run = await self._database.within(tx)
+        row = await run.one(sql("chunk"), id)
+        if row is not None:
+            return InvalidInput(
+                f"the memory {id} is a part of the document {restore(row['name'])[:200]!r}",
+                why="parts of documents change with them",
+                next="Change or remove the document.",
+                document=str(row["document_id"]),
+            )
+        row = await run.one(sql("tombstone"), id)
         if row is None:
             return NotFound(f"there is no memory {id}", next="Search for the memory to get its id.")
         why = f"it was deleted at {row['deleted_at']:%Y-%m-%d %H:%M} ({row['reason']})"

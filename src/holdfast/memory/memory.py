@@ -19,7 +19,8 @@ class Memory:
 
     `conversation`, `seq`, `author` and `at`: where, at which place, by whom and when it was said, if it was said.
     It can be recalled from `valid_from` to `valid_to` and until `expires_at`, unless it is `buried`; None means no end.
-    `embedded`: whether it has a vector. Without one, search finds it by its words only.
+    `embedded`: whether it has a vector. Without one, search finds it by its words only. `document`: the id of the
+    document that it is a chunk of.
     """
 
     id: UUID
@@ -46,6 +47,7 @@ class Memory:
     access_count: int
     last_accessed: datetime
     version: int
+    document: UUID | None = None
 
 
 def owner_ids(row: Row) -> OwnerIds:

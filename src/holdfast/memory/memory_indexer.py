@@ -9,21 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 from uuid import UUID
 
 import msgspec
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import TenantId, uuid7
+from holdfast.core.memory_settings import MemorySettings
 from holdfast.core.pace import slices
-from holdfast.core.settings import MemorySettings
 from holdfast.core.text import restore
 from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language, language_of
-from holdfast.memory.drafts import analyze, digest_of
+from holdfast.memory.drafts import analyze, digest_of, named_by, take_graph
 from holdfast.memory.memory import owner_ids
 from holdfast.memory.previous_turns import stored_texts, text_of
 from holdfast.postgres.codecs import encode_halfvec
@@ -68,6 +68,25 @@ class IndexResult:
     vector: Vector | None
 
 
+class FurtherTexts(Protocol):
+    """Texts beside memories that the Indexer embeds."""
+
+    async def tenants(self, models: Mapping[Language, str | None]) -> Sequence[TenantId]:
+        """Return the tenants with texts that have no vector of the model of their language.
+
+        If that model is None, with texts that have no vector at all.
+        """
+        ...
+
+    async def count(self, database: Database, models: Mapping[Language, str | None]) -> int:
+        """Count these texts of a tenant."""
+        ...
+
+    async def embed(self, database: Database, models: Mapping[Language, str | None]) -> int:
+        """Embed a batch of a tenant's texts. Return how many are settled; 0 if there is nothing left to do."""
+        ...
+
+
 class Indexer(NotifiedJob):
     """Analyzes memories inserted by plain SQL, and embeds memories without a vector of the current model.
 
@@ -93,12 +112,17 @@ class Indexer(NotifiedJob):
         self._held: set[TenantId] = set()
         self._next = EVERY  # seconds until the next run
         self._refused: dict[TenantId, dict[UUID, IndexRefusal]] = {}
+        self._further: list[FurtherTexts] = []
+
+    def add(self, texts: FurtherTexts) -> None:
+        """Embed these texts, too."""
+        self._further.append(texts)
 
     @property
     def state(self) -> tuple[Literal["ok", "reduced"], str]:
         """Whether all memories were indexed at the last run; if not, how many were left."""
         left = self.left()
-        return ("reduced", f"{left:,} memories still to embed") if left else ("ok", "all memories are indexed")
+        return ("reduced", f"{left:,} texts still to embed") if left else ("ok", "all memories are indexed")
 
     def left(self, tenant: TenantId | None = None) -> int:
         """Return how many memories of a tenant, or of all, the last run left to index."""
@@ -122,7 +146,10 @@ class Indexer(NotifiedJob):
 
     async def _unindexed_tenants(self, models: Mapping[Language, str | None]) -> list[TenantId]:
         found = await self._postgres.system.all(sql("unindexed_tenants"), list(models), list(models.values()))
-        return [row["id"] for row in found]
+        tenants = [row["id"] for row in found]
+        for texts in self._further if models else ():
+            tenants += await texts.tenants(models)
+        return list(dict.fromkeys(tenants))
 
     async def _index_all(self, tenants: Sequence[TenantId], *, embed: bool = True) -> int:
         self._next = EVERY
@@ -193,6 +220,10 @@ class Indexer(NotifiedJob):
             settled = await self._index(tenant, {row["id"]: _identity(row) for row in rows}, rows)
             if settled:
                 return settled
+        for texts in self._further if embed else ():
+            settled = await texts.embed(database, self._models())
+            if settled:
+                return settled
         return 0
 
     async def _index(self, tenant: TenantId, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]) -> int:
@@ -239,9 +270,11 @@ class Indexer(NotifiedJob):
             await tx.all(sql("lock_memories"), [row["id"] for row in rows])
             texts = await self._texts(tx, rows)
             same = [one for one, text in zip(results, texts, strict=True) if one.text == text]
-            items = msgspec.json.encode([one.item for one in same]).decode()
+            given = [dict(one.item) for one in same]
+            graph = take_graph(given)
+            items = msgspec.json.encode(given).decode()
             vectors = [None if one.vector is None else encode_halfvec(one.vector) for one in same]
-            written = await tx.value(sql("index"), items, [one.row["embedded"] for one in same], vectors)
+            written = await tx.value(sql("index"), items, [one.row["embedded"] for one in same], vectors, graph)
             await self._trim(tx, [one.row for one in same if "terms" in one.item])
             return set(written)
 
@@ -259,7 +292,8 @@ class Indexer(NotifiedJob):
     async def _count(self, tenant: TenantId) -> int:
         models = self._models()
         database = self._postgres.tenant(tenant)
-        return cast(int, await database.value(sql("count_unembedded"), list(models), list(models.values())))
+        count = cast(int, await database.value(sql("count_unembedded"), list(models), list(models.values())))
+        return count + sum([await texts.count(database, models) for texts in self._further])
 
     def _can_embed(self) -> bool:
         names = {self._embeddings.model(language) for language in LANGUAGES}
@@ -314,5 +348,6 @@ def _analyze_all(rows: Sequence[Row]) -> dict[UUID, dict[str, Any]]:
 def _analyze_row(row: Row) -> dict[str, Any]:
     """Analyze a memory inserted by plain SQL: return its terms, language and digest."""
     author = None if row["author"] is None else restore(row["author"])
-    analysis = analyze(restore(row["content"]), author)
+    content = restore(row["content"])
+    analysis = {**analyze(content, author), "graph": named_by(content, row["scope"])}
     return {**analysis, **_identity(row), "digest": digest_of(owner_ids(row), dict(row))}

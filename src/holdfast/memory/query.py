@@ -61,6 +61,11 @@ class PreparedQuery:
     dates: Sequence[DateSpan]
     reduced: str  # why the model of its language gave no vector; empty if it did
 
+    @property
+    def terms(self) -> list[int]:
+        """The terms of the whole query."""
+        return terms(self.text[:READ])
+
     def arguments(self) -> tuple[object, ...]:
         """Return vectors, terms, names and dates, in the order of the statement's parameters."""
         vectors = [(n, model, each) for model, some in self.vectors.items() for n, each in enumerate(some)]

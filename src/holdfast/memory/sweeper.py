@@ -10,7 +10,7 @@ from typing import Literal
 from uuid import UUID
 
 from holdfast.core.background import PeriodicJob
-from holdfast.core.settings import MemorySettings, RetentionSettings
+from holdfast.core.memory_settings import MemorySettings, RetentionSettings
 from holdfast.memory.owners import Scope
 from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.each_tenant import for_each_tenant, in_batches

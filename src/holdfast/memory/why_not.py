@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from holdfast.core.settings import RetentionSettings
+from holdfast.core.memory_settings import RetentionSettings
 from holdfast.memory.memory import Memory
 from holdfast.memory.retention import retention
 

@@ -27,9 +27,13 @@ class NotifiedJob(PeriodicJob):
     def wake_events(self) -> Sequence[asyncio.Event]:
         """Return further events that end a pause. A step has to clear them."""
 
+    async def begin(self) -> None:
+        """Wait before the first step."""
+        await asyncio.sleep(self._first * (1 + random.random() / 4))
+
     async def repeat(self) -> None:
         """Do one step after another."""
-        await asyncio.sleep(self._first * (1 + random.random() / 4))
+        await self.begin()
         async with self._postgres.listen(self._channel) as notified:
             while True:
                 notified.clear()

@@ -1,5 +1,6 @@
 -- Changes a memory if it exists and `expected`, unless null, is its version. The old version is kept as a revision. Null fields of `changes` are
--- unchanged. New content comes with its terms, its digest and, if there is one, its vector.
+-- unchanged. New content comes with its terms, its digest and, if there is one, its vector, and
+-- with what it names (`graph`, an element of link_graph).
 create or replace function holdfast.change_memory(
   tenant uuid, memory_id uuid, expected int, operation text, changes json, vector_model text, given_vector halfvec
 ) returns table (current_version int, stored public.memory) language plpgsql
@@ -57,6 +58,12 @@ begin
     perform holdfast.embed_next_anew(was);
   end if;
   perform holdfast.follow_memory(stored);
+  if change.content is not null and was.scope <> 'session' then
+    perform holdfast.unlink_entities(tenant, array[was.id], null);
+    if json_typeof(changes -> 'graph') = 'object' then
+      perform holdfast.link_graph(tenant, array[was.id], json_build_array(changes -> 'graph'));
+    end if;
+  end if;
   return next;
 end $$;
 revoke execute on function holdfast.change_memory from public;

@@ -4,6 +4,7 @@ language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_pl
 declare
   gone public.memory;
   deleted int := 0;
+  deleted_ids uuid[] := '{}';
 begin
   for gone in
     delete from public.memory m
@@ -11,6 +12,7 @@ begin
     returning m.*
   loop
     deleted := deleted + 1;
+    deleted_ids := deleted_ids || gone.id;
     perform holdfast.embed_next_anew(gone);
     delete from public.memory_vector v
     where v.tenant_id = tenant and v.scope = of_scope and v.owner = of_owner and v.model in ('', rtrim(gone.embedded))
@@ -22,6 +24,9 @@ begin
     values (tenant, gone.id, of_scope, of_owner, sha256(convert_to(gone.key, 'UTF8')), why)
     on conflict (tenant_id, memory_id) do update set reason = excluded.reason, deleted_at = excluded.deleted_at;
   end loop;
+  if of_scope <> 'session' and deleted > 0 then
+    perform holdfast.unlink_entities(tenant, deleted_ids, null);
+  end if;
   return deleted;
 end $$;
 revoke execute on function holdfast.delete_memories from public;

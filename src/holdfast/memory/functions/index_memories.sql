@@ -1,8 +1,10 @@
 -- Writes the results of the Indexer, given as JSON with the columns of `memory`, and returns the ids of the written memories. Skips a memory that
 -- was changed since it was read: its version, its content or the model of its vector (`formers`) differs. `formers` and `vectors` are in the
 -- order of the items, with null for none. A new vector replaces the one of the former model, never the client's own (model ''). If another
--- memory has the same digest, the memory keeps its unique one and is not merged: the client that inserted it by plain SQL must find it by its id.
-create or replace function holdfast.index_memories(tenant uuid, items json, formers text[], vectors halfvec[]) returns uuid[]
+-- memory has the same digest, the memory keeps its unique one and is not merged: the client that inserted it by plain SQL must find it by its id. `graph` is what the memories name (link_graph).
+drop function if exists holdfast.index_memories(uuid, json, text[], halfvec[]);
+create or replace function holdfast.index_memories(tenant uuid, items json, formers text[], vectors halfvec[], graph json default null)
+returns uuid[]
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   place int := 0;
@@ -44,6 +46,9 @@ begin
         and v.model <> item.embedded and v.memory_id = item.id;
     end if;
   end loop;
+  if graph is not null and written <> '{}' then
+    perform holdfast.link_graph(tenant, written, graph);
+  end if;
   return written;
 end $$;
 revoke execute on function holdfast.index_memories from public;

@@ -1,10 +1,11 @@
 -- Stores memories, given as JSON with the columns of `memory`; all of them or none. A memory whose key or digest exists already is merged into the
 -- existing one (fold_memory): the later expiry and the higher importance win. If a session has more than `session_limit` memories, the least
 -- important ones are deleted, of equal importance the oldest first; never pinned ones. `lifetimes` and `vectors` are in the order of the items,
--- with null for none.
+-- with null for none. `graph` is what new memories name (link_graph).
 drop function if exists holdfast.remember(uuid, text, uuid, int, json, interval[], halfvec[]);
+drop function if exists holdfast.remember(uuid, int, json, interval[], halfvec[]);
 create or replace function holdfast.remember(
-  tenant uuid, session_limit int, items json, lifetimes interval[], vectors halfvec[]
+  tenant uuid, session_limit int, items json, lifetimes interval[], vectors halfvec[], graph json default null
 ) returns table (is_new boolean, stored public.memory) language plpgsql
 set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
@@ -14,6 +15,7 @@ declare
   sessions uuid[];
   of_session uuid;
   excess uuid[];
+  added_ids uuid[] := '{}';
 begin
   sessions := array(
     select distinct g.owner from json_populate_recordset(null::public.memory, items) g where g.scope = 'session' order by g.owner);
@@ -74,9 +76,15 @@ begin
     elsif one.has_next then
       perform holdfast.embed_next_anew(stored);
     end if;
+    if is_new and graph is not null then
+      added_ids := added_ids || stored.id;
+    end if;
     wakes := wakes or is_new and stored.embedded is null and stored.conversation is not null and stored.seq is not null;
     return next;
   end loop;
+  if added_ids <> '{}' then
+    perform holdfast.link_graph(tenant, added_ids, graph);
+  end if;
   if wakes then
     perform pg_notify('holdfast_memory', '');
   end if;

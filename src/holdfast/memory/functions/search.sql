@@ -124,7 +124,7 @@ begin
               and v.dimensions = vector_dims(vectors[n]) and v.memory_id = any(allowed)
             order by (v.embedding <#> vectors[n]) + 0 limit pool_size);
         elsif of_scope = 'organization' and exists (
-          select from public.memory_index i where i.tenant_id = tenant and i.model = models[n]
+          select from public.memory_index i where i.tenant_id = tenant and i.indexed = 'memory' and i.model = models[n]
         ) then
           near := holdfast.nearest_indexed(tenant, models[n], vectors[n], moment, min_importance, pool_size);
         else

@@ -1,6 +1,9 @@
 -- Views of memories for plain SQL, one per memory scope. A row inserted into a view becomes a memory. Search finds it as soon as the Indexer has
 -- read it. The views show current memories: not expired, not superseded, not buried.
 --
+-- The views of users, agents and the organization also show the chunks of their documents, with the metadata of the document, and its source or
+-- name. The embedding of a chunk is that of its first passage. A chunk cannot be changed or deleted by itself.
+--
 -- `session_id` is the uuid of the session name: the name itself if it is a uuid. An insert for an unknown session creates its conversation.
 -- The memories of a session are deleted with the conversation.
 --
@@ -32,7 +35,15 @@ select m.id, m.agent_id, m.owner, replace(m.content, U&'\+10FFFEfffe', U&'\+10FF
    order by v.model limit 1),
   m.type::varchar, m.importance, m.access_count, m.created_at, m.last_accessed, m.metadata
 from public.memory m
-where m.scope = 'user' and m.expires_at > holdfast.now() and m.valid_to > holdfast.now() and m.buried_at is null;
+where m.scope = 'user' and m.expires_at > holdfast.now() and m.valid_to > holdfast.now() and m.buried_at is null
+union all
+select c.id, d.agent_id, d.owner, replace(c.content, U&'\+10FFFEfffe', U&'\+10FFFE'),
+  (select v.embedding::vector(384) from public.chunk_vector v
+   where v.tenant_id = c.tenant_id and v.document_id = c.document_id and v.chunk_index = c.chunk_index and v.passage = 0 and v.model = c.embedded
+     and v.dimensions = 384),
+  'knowledge'::varchar, 1.0::float8, 0, d.created_at, d.updated_at, d.metadata
+from public.document d join public.chunk c on c.tenant_id = d.tenant_id and c.document_id = d.id
+where d.scope = 'user';
 
 create or replace view public.agent_memories (
   id, agent_id, content, embedding, memory_type, created_at, metadata
@@ -44,7 +55,15 @@ select m.id, m.owner, replace(m.content, U&'\+10FFFEfffe', U&'\+10FFFE'),
    order by v.model limit 1),
   m.type::varchar, m.created_at, m.metadata
 from public.memory m
-where m.scope = 'agent' and m.expires_at > holdfast.now() and m.valid_to > holdfast.now() and m.buried_at is null;
+where m.scope = 'agent' and m.expires_at > holdfast.now() and m.valid_to > holdfast.now() and m.buried_at is null
+union all
+select c.id, d.owner, replace(c.content, U&'\+10FFFEfffe', U&'\+10FFFE'),
+  (select v.embedding::vector(384) from public.chunk_vector v
+   where v.tenant_id = c.tenant_id and v.document_id = c.document_id and v.chunk_index = c.chunk_index and v.passage = 0 and v.model = c.embedded
+     and v.dimensions = 384),
+  'knowledge'::varchar, d.created_at, d.metadata
+from public.document d join public.chunk c on c.tenant_id = d.tenant_id and c.document_id = d.id
+where d.scope = 'agent';
 
 create or replace view public.organizational_memories (
   id, agent_id, source, content, embedding, chunk_index, document_id, created_at, metadata
@@ -56,7 +75,15 @@ select m.id, m.agent_id, m.source::varchar, replace(m.content, U&'\+10FFFEfffe',
    order by v.model limit 1),
   m.chunk_index, m.document_id, m.created_at, m.metadata
 from public.memory m
-where m.scope = 'organization' and m.expires_at > holdfast.now() and m.valid_to > holdfast.now() and m.buried_at is null;
+where m.scope = 'organization' and m.expires_at > holdfast.now() and m.valid_to > holdfast.now() and m.buried_at is null
+union all
+select c.id, d.agent_id, coalesce(d.source, d.name)::varchar, replace(c.content, U&'\+10FFFEfffe', U&'\+10FFFE'),
+  (select v.embedding::vector(384) from public.chunk_vector v
+   where v.tenant_id = c.tenant_id and v.document_id = c.document_id and v.chunk_index = c.chunk_index and v.passage = 0 and v.model = c.embedded
+     and v.dimensions = 384),
+  c.chunk_index, d.id, d.created_at, d.metadata
+from public.document d join public.chunk c on c.tenant_id = d.tenant_id and c.document_id = d.id
+where d.scope = 'organization';
 
 grant select, insert, update, delete on
   public.session_memories, public.user_memories, public.agent_memories, public.organizational_memories to holdfast_app, holdfast_tenant;
@@ -196,6 +223,20 @@ begin
 end $$;
 revoke execute on function holdfast.add_spec_memory from public;
 
+-- Raises an error if a row of a view is a chunk.
+create or replace function holdfast.refuse_chunk(tenant uuid, given uuid) returns void language plpgsql as $$
+declare
+  named text;
+begin
+  select d.name into named from public.chunk c join public.document d on d.tenant_id = c.tenant_id and d.id = c.document_id
+  where c.tenant_id = tenant and c.id = given;
+  if found then
+    raise feature_not_supported using message = format('the memory is a part of the document "%s"', named),
+      hint = 'Change or remove the document.';
+  end if;
+end $$;
+revoke execute on function holdfast.refuse_chunk from public;
+
 -- Applies an update, and keeps the old version as a revision, as the API does. The Indexer reads new content again. The owner cannot change.
 create or replace function holdfast.change_spec_memory() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -210,6 +251,7 @@ declare
 begin
   select m.* into was from public.memory m where m.tenant_id = tenant and m.scope = in_scope and m.id = old.id for update;
   if not found then
+    perform holdfast.refuse_chunk(tenant, old.id);
     return null;
   end if;
   if item.id <> was.id or to_jsonb(new) ->> 'session_id' is distinct from to_jsonb(old) ->> 'session_id'
@@ -265,6 +307,9 @@ begin
     where t.tenant_id = tenant and t.scope = in_scope and t.owner = was.owner and t.term = any(was.terms) and t.memory_id = was.id;
     delete from public.memory_vector v
     where v.tenant_id = tenant and v.scope = in_scope and v.owner = was.owner and v.model = rtrim(was.embedded) and v.memory_id = was.id;
+    if in_scope <> 'session' then
+      perform holdfast.unlink_entities(tenant, array[was.id], null);
+    end if;
     perform holdfast.embed_next_anew(was);
     perform pg_notify('holdfast_memory', '');
   end if;
@@ -290,6 +335,7 @@ declare
 begin
   select m.owner into whose from public.memory m where m.tenant_id = tenant and m.scope = tg_argv[0] and m.id = old.id;
   if holdfast.delete_memories(tenant, tg_argv[0], whose, array[old.id], 'forgotten') = 0 then
+    perform holdfast.refuse_chunk(tenant, old.id);
     return null;
   end if;
   return old;

@@ -1,2 +1,2 @@
 -- Returns the registered vector indexes, which searches use.
-select tenant_id, model, dimensions from memory_index
+select tenant_id, indexed, model, dimensions, vectors from memory_index
