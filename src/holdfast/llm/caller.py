@@ -68,6 +68,11 @@ class Caller:
         """The default model."""
         return self._names[0]
 
+    @property
+    def model_names(self) -> Sequence[str]:
+        """The default model and its fallbacks."""
+        return self._names
+
     def is_offline(self, model: str | None = None) -> bool:
         """Whether a model, by default the default model, is the offline model."""
         return (model or self.model_name) == OFFLINE
@@ -101,6 +106,7 @@ class Caller:
         on_piece: Callable[[Shown], None] | None = None,
         on_restart: Callable[[], None] | None = None,
         model: str | None = None,
+        once: bool = False,
     ) -> ModelReply:
         """Return the complete answer of `model`, or of the first fallback that answers; else raise `ModelFailed`.
 
@@ -108,16 +114,19 @@ class Caller:
         piece, a failed answer is retried, and the caller does not notice. After it, the caller decides: `on_restart`,
         if given, is called, the earlier pieces are void, and the answer starts again. Without it, `ModelFailed` is
         raised, and its `retryable` says whether another try may help.
+
+        `once`: send one request to one model, without retries and fallbacks.
         """
         forwarder = PieceForwarder(on_piece, on_restart)
         deadline = time.monotonic() + self._settings.timeout
-        names = dict.fromkeys([model or self.model_name, *self._names[1:]])
+        names = dict.fromkeys([model or self.model_name, *(() if once else self._names[1:])])
+        attempts = 1 if once else self._settings.attempts
         failures: list[ModelFailed] = []
         for name in names:
             if failures:
                 log.warning("%s; falling back to %s", failures[-1], name)
             try:
-                reply = await self._ask(self._open(name), request, forwarder, deadline)
+                reply = await self._ask(self._open(name), request, forwarder, deadline, attempts)
             except ModelFailed as failure:
                 failures.append(failure)
                 if len(failures) == len(names) or not forwarder.may_restart():
@@ -136,7 +145,9 @@ class Caller:
                 self._agent_models.popitem(last=False)
         return known[name]
 
-    async def _ask(self, model: Model, request: ModelRequest, forwarder: PieceForwarder, deadline: float) -> ModelReply:
+    async def _ask(
+        self, model: Model, request: ModelRequest, forwarder: PieceForwarder, deadline: float, attempts: int
+    ) -> ModelReply:
         """Return the answer of one model, with retries."""
         settings = self._settings
         timeouts = AnswerTimeouts(settings.first_token_timeout, settings.token_timeout, deadline)
@@ -145,14 +156,14 @@ class Caller:
             max_tokens=request.max_tokens or settings.max_output_tokens,
             temperature=settings.temperature if request.temperature is None else request.temperature,
         )
-        for attempt in range(settings.attempts):
+        for attempt in range(attempts):
             answer = AnswerStream()
             try:
                 async with self._wait_for_slot(model.name, timeouts):
                     stop = await answer.receive(model, request, forwarder, timeouts)
             except ModelFailed as failure:
                 pause = _pause(failure, attempt)
-                last = attempt + 1 == settings.attempts
+                last = attempt + 1 == attempts
                 if last or not failure.retryable or pause > min(LONGEST_RETRY_AFTER, timeouts.left()):
                     raise
                 if not forwarder.may_restart():

@@ -8,12 +8,13 @@ It sees only the request, and always gives the same answer to the same request:
 - It reports the results of tools.
 - It acknowledges the facts about the user that the turn keeps.
 - It lists its tools and skills when the user asks what it can do.
-- It cites memories, notes, loaded skills and earlier statements of the user that share words with the question. It does
-  not cite questions or its own words.
+- It cites documents, memories, notes, loaded skills and earlier statements of the user that share words with the
+  question. It does not cite questions or its own words.
 - Otherwise it says that it does not know.
 
 Memories and notes are parts of the system message, between the tags `<memories>` and `<notes>`. A memory is a line that
-begins with "- ", and can start with its date and author.
+begins with "- ", and can start with its date and author. Excerpts of documents are there, too, and in results of tools,
+between tags with their source: `<document source="handbook.pdf, p. 3">`.
 """
 
 import re
@@ -33,10 +34,16 @@ LOADING = (USE_SKILL, "search_skills")
 REMEMBER = "remember"  # with this tool, the agent has a memory: the turn keeps what users say about themselves
 REMEMBERED = "Remembered: "  # the start of that tool's result
 MEMORY = (REMEMBER, "recall", "manage_long_term_memory")
+SEARCH = "search_knowledge"
+KNOWLEDGE = (SEARCH, "read_document", "list_documents")
+WORDS_FOR_SHARE = 3  # a sentence of a document is cited if it shares one of so many words of the question
 LINE = 100  # characters of a description in a list
 SHOWN = 4000  # characters of a tool's result
 
 _PART = re.compile(r"<(memories|notes)>\n(.*?)\n</\1>", re.DOTALL)  # their format in a prompt
+_DOCUMENT = re.compile(r'<document source="([^"\n]*)">\n(.*?)\n</document>', re.DOTALL)
+_HEADING = re.compile(r"#{1,6}\s+(.+)")
+_CHUNK = re.compile(r", chunk \d+.*", re.DOTALL)  # what a search adds to the source
 _MEMORY = re.compile(r"- (?:(\d{4}-\d\d-\d\d(?:, [^:]{1,100})?): )?(.+)")
 _SKILLS = re.compile(r"^## Skills\n[^\n]*\n((?:- [^\n]*\n?)+)", re.MULTILINE)  # the format of the list in a prompt
 _LINE = re.compile(r"^- ([^:\n]+)(?:: (.*))?$", re.MULTILINE)
@@ -65,6 +72,7 @@ class Phrases:
     cite_note: str
     cite_skill: str
     cite_user: str
+    cite_document: str
     tool_result: str
     empty_result: str
     cut: str
@@ -73,6 +81,7 @@ class Phrases:
     tools: str
     skills: str
     memory: str
+    knowledge: str
     no_abilities: str
     missing_arguments: str
     confirm: str
@@ -81,16 +90,17 @@ class Phrases:
 
 
 ENGLISH = Phrases(
-    unknown="I do not know: no tool, memory or note answers this. ",
+    unknown="I do not know: no tool, document, memory or note answers this. ",
     about_itself=(
-        "I am the offline model, and no language model: I can use tools, and cite memories and notes. For one that can "
-        "talk, set HOLDFAST_LLM__MODEL, for example to openai:NAME with OPENAI_API_KEY, anthropic:NAME with "
-        "ANTHROPIC_API_KEY, or ollama:NAME."
+        "I am the offline model, and no language model: I can use tools, and cite documents, memories and notes. For "
+        "one that can talk, set HOLDFAST_LLM__MODEL, for example to openai:NAME with OPENAI_API_KEY, anthropic:NAME "
+        "with ANTHROPIC_API_KEY, or ollama:NAME."
     ),
     cite_memory="I remember: {}",
     cite_note="My notes say: {}",
     cite_skill="The skill {} says: {}",
     cite_user="You said: {}",
+    cite_document="{} [{}]",
     tool_result="{} gave: {}",
     empty_result="{} gave nothing.",
     cut="… (there is more)",
@@ -99,6 +109,7 @@ ENGLISH = Phrases(
     tools="I can use these tools:",
     skills="I can load these skills:",
     memory="I remember what you tell me about yourself, and cite it when you ask.",
+    knowledge="I cite the documents that were added with `holdfast knowledge add`.",
     no_abilities="I have no tools and no skills here.",
     missing_arguments="To use {} I need to know {}. Say it like this: {}",
     confirm="{} may change something, and I am not sure what you mean. To have it done, say: {}",
@@ -106,9 +117,9 @@ ENGLISH = Phrases(
     colon=": ",
 )
 CHINESE = Phrases(
-    unknown="我不知道：没有工具、记忆或笔记能回答这个问题。",  # noqa: RUF001
+    unknown="我不知道：没有工具、文档、记忆或笔记能回答这个问题。",  # noqa: RUF001
     about_itself=(
-        "我是离线模型，不是语言模型：我可以使用工具，也可以引用记忆和笔记。想要会交谈的模型，"  # noqa: RUF001
+        "我是离线模型，不是语言模型：我可以使用工具，也可以引用文档、记忆和笔记。想要会交谈的模型，"  # noqa: RUF001
         "请设置 HOLDFAST_LLM__MODEL，例如 openai:NAME（并设置 OPENAI_API_KEY）、"  # noqa: RUF001
         "anthropic:NAME（并设置 ANTHROPIC_API_KEY）或 ollama:NAME。"  # noqa: RUF001
     ),
@@ -116,6 +127,7 @@ CHINESE = Phrases(
     cite_note="我的笔记里写着：{}",  # noqa: RUF001
     cite_skill="技能 {} 说：{}",  # noqa: RUF001
     cite_user="你说过：{}",  # noqa: RUF001
+    cite_document="{} [{}]",
     tool_result="{} 的结果：{}",  # noqa: RUF001
     empty_result="{} 没有给出结果。",
     cut="……（还有更多）",  # noqa: RUF001
@@ -124,6 +136,7 @@ CHINESE = Phrases(
     tools="我可以使用这些工具：",  # noqa: RUF001
     skills="我可以加载这些技能：",  # noqa: RUF001
     memory="你告诉我的关于你自己的事，我会记住，你问起时我会引用。",  # noqa: RUF001
+    knowledge="我会引用用 `holdfast knowledge add` 添加的文档。",
     no_abilities="我在这里没有工具，也没有技能。",  # noqa: RUF001
     missing_arguments="要使用 {}，我需要知道 {}。请这样说：{}",  # noqa: RUF001
     confirm="{} 可能会改变一些东西，而我不确定你的意思。如果要执行，请说：{}",  # noqa: RUF001
@@ -138,7 +151,8 @@ OWN = tuple(
     for phrases in (ENGLISH, CHINESE)
     for phrase in (
         phrases.unknown, phrases.about_itself, phrases.cite_memory, phrases.cite_note, phrases.fact_stored,
-        phrases.fact_not_stored, phrases.tools, phrases.skills, phrases.memory, phrases.no_abilities,
+        phrases.fact_not_stored, phrases.tools, phrases.skills, phrases.memory, phrases.knowledge,
+        phrases.no_abilities,
     )
 )  # fmt: skip
 
@@ -164,8 +178,8 @@ class OfflineModel:
 def _answer(request: ModelRequest, user_text: str, turn: Sequence[ChatMessage]) -> str:
     """Return the text of an answer that calls no tool."""
     phrases = CHINESE if is_chinese(user_text) else ENGLISH
-    tools = _callable_tools(request)
-    results, acknowledgement = _tool_results(turn, phrases), _acknowledge(request, user_text, phrases)
+    tools = [tool for tool in _callable_tools(request) if tool.name not in KNOWLEDGE]
+    results, acknowledgement = _tool_results(turn, user_text, phrases), _acknowledge(request, user_text, phrases)
     if results or (acknowledgement and not any(mark in user_text for mark in QUESTIONS)):
         return "\n".join(filter(None, [results, acknowledgement]))
     if _ABILITIES.fullmatch(user_text):
@@ -194,11 +208,14 @@ def _callable_tools(request: ModelRequest) -> list[ToolSpec]:
 def _calls(request: ModelRequest, user_text: str, *, may_load: bool) -> list[ToolCall]:
     if _ABILITIES.fullmatch(user_text):
         return []
-    fit = match_tool(user_text, _callable_tools(request))
+    tools = _callable_tools(request)
+    if _cite_documents(request.messages, user_text):  # the prompt has the answer already
+        tools = [tool for tool in tools if tool.name not in KNOWLEDGE]
+    fit = match_tool(user_text, tools)
     place = len(request.messages)
     if fit is not None and fit.tool.name == REMEMBER and extract_facts(user_text):
         return []  # the turn keeps it
-    if fit is not None and fit.guessed and find_missing_arguments(user_text, _callable_tools(request), ordered=True):
+    if fit is not None and fit.guessed and find_missing_arguments(user_text, tools, ordered=True):
         return []  # an incomplete command is not a question for another tool
     if fit is not None:
         calls = fit.arguments if fit.may_be_called else ()
@@ -224,13 +241,15 @@ def _acknowledge(request: ModelRequest, user_text: str, phrases: Phrases) -> str
 
 def _abilities(request: ModelRequest, phrases: Phrases) -> str:
     """Return what the agent can do, with a line for each tool and each skill."""
-    tools = [tool for tool in _callable_tools(request) if tool.name not in MEMORY]
+    tools = [tool for tool in _callable_tools(request) if tool.name not in (*MEMORY, *KNOWLEDGE)]
     skills = _skills_in(request.messages)
     lines = [phrases.tools, *(_ability(tool.name, tool.description, phrases) for tool in tools)] if tools else []
     lines += [phrases.skills, *(_ability(name, about, phrases) for name, about in skills)] if skills else []
     lines += [] if lines else [phrases.no_abilities]
-    has_memory = any(tool.name == REMEMBER for tool in request.tools)
-    return "\n".join([*lines, *([phrases.memory] if has_memory else []), phrases.about_itself])
+    names = {tool.name for tool in request.tools}
+    lines += [phrases.memory] if REMEMBER in names else []
+    lines += [phrases.knowledge] if SEARCH in names else []
+    return "\n".join([*lines, phrases.about_itself])
 
 
 def _ability(name: str, about: str, phrases: Phrases) -> str:
@@ -282,7 +301,7 @@ def _skill(messages: Sequence[ChatMessage], user_text: str) -> str | None:
     return best if best is not None and shared[best] else None
 
 
-def _tool_results(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
+def _tool_results(turn: Sequence[ChatMessage], user_text: str, phrases: Phrases) -> str:
     """Return the results of tools in this turn, except those of loading a skill."""
     names = {call.id: call.name for message in turn for call in message.calls}
     lines: list[str] = []
@@ -290,6 +309,10 @@ def _tool_results(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
         if message.role == "tool" and message.name != USE_SKILL:
             name = message.name or names.get(message.call_id or "") or "tool"
             given = message.content.strip()
+            if name == SEARCH and (cited := _cite_documents([message], user_text)):
+                lines.append("\n".join(citation for _, citation in cited))
+                continue
+            given = _DOCUMENT.sub(lambda found: f"[{found[1]}]\n{found[2]}", given)
             given = given if len(given) <= SHOWN else given[:SHOWN] + phrases.cut
             if name == REMEMBER and given.startswith(REMEMBERED):
                 lines.append(phrases.fact_stored.format(swap_person(given.removeprefix(REMEMBERED))))
@@ -302,7 +325,7 @@ def _cite(messages: Sequence[ChatMessage], user_text: str, phrases: Phrases) -> 
     """Cite the statements that share words with the question, best first."""
     terms = words if words(user_text) else verbs
     question = terms(user_text)
-    found: list[tuple[int, str]] = []
+    found: list[tuple[float, str]] = [*_cite_documents(messages, user_text)]
     for statement, citation in _statements(messages, phrases):
         shared = len(question & terms(statement))
         if (
@@ -312,9 +335,46 @@ def _cite(messages: Sequence[ChatMessage], user_text: str, phrases: Phrases) -> 
             and not statement.startswith(OWN)
         ):
             found.append((shared, citation))
-    found.sort(key=lambda item: -item[0])
-    best = [citation for shared, citation in found if shared * 2 > found[0][0]]
-    return "\n".join(best[:CITED])
+    return "\n".join(citation for _, citation in _best(found))
+
+
+def _cite_documents(messages: Sequence[ChatMessage], user_text: str) -> list[tuple[float, str]]:
+    """Cite the sentences of documents that share enough words with the question, best first, with their weight.
+
+    The words of a sentence's heading count by half, and so do those of its source.
+    """
+    phrases = CHINESE if is_chinese(user_text) else ENGLISH
+    question = words(user_text)
+    found: list[tuple[float, str]] = []
+    given = [message.content for message in messages if message.role in ("system", "tool")]
+    for source, text in (match for content in given for match in _DOCUMENT.findall(content)):
+        name = _CHUNK.sub("", source)
+        for heading, sentence in _sentences_of(text):
+            told = words(sentence)
+            above = question & words(f"{heading} {source}") - told
+            weight = len(question & told) + len(above) / 2
+            meant = (question & told or len(above) > 1) and WORDS_FOR_SHARE * weight >= len(question)
+            if meant and not sentence.endswith(QUESTIONS):
+                found.append((weight, phrases.cite_document.format(sentence, name)))
+    return _best(found)
+
+
+def _sentences_of(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentences of a document's text, each with its heading; of a row of a table, also the first row."""
+    heading = first_row = ""
+    for sentence in sentences(text):
+        is_row = sentence.startswith("|")
+        if found := _HEADING.fullmatch(sentence):
+            heading = found[1]
+        elif any(map(str.isalnum, sentence)):
+            yield f"{heading} {first_row}" if is_row else heading, sentence
+        first_row = (first_row or sentence) if is_row else ""
+
+
+def _best(found: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Return the best citations: those with more than half of the highest weight."""
+    found = [*dict.fromkeys(sorted(found, key=lambda item: -item[0]))]
+    return [item for item in found if item[0] * 2 > found[0][0]][:CITED]
 
 
 def _admit_ignorance(user_text: str, phrases: Phrases) -> str:

@@ -1,0 +1,4 @@
+-- Research of all users, newest first, without the reports.
+select id, user_name, agent, question, target, model, max_calls, max_tokens, max_cost, calls, tokens, cost, state, events, null::jsonb as report, error,
+  created_at, started_at, finished_at
+from research where tenant_id = $1 and id < $2 order by id desc limit $3
