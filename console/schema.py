@@ -12,7 +12,7 @@ from holdfast.server.openapi import document
 HEADER = "// Written by `make docs` from the API's own description. Change that, never this.\n"
 NAME = re.compile(r"[A-Za-z_$][\w$]*")
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
-DONE = ("200", "201", "204", "303")
+DONE = ("200", "201", "202", "204", "303")
 
 Schema = Mapping[str, Any]
 

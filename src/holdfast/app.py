@@ -35,7 +35,7 @@ from holdfast.skills.completers import CompletionSource
 from holdfast.skills.folders import FolderSkill, load_folders
 from holdfast.skills.function_tools import tool_of
 from holdfast.skills.prompt import McpPrompt, prompt_of
-from holdfast.skills.resource import OWN_SCHEME, McpResource, resource_of
+from holdfast.skills.resource import OWN_SCHEMES, McpResource, resource_of
 from holdfast.skills.service import service_of
 from holdfast.skills.skill import DeclaredSkill, SkillContent
 from holdfast.skills.tool import RESERVED, Access, Mode, Tool
@@ -233,14 +233,22 @@ class App:
         memory: bool = True,
         approve: Iterable[str] = (),
         limits: Limits | None = None,
+        knowledge: bool | Iterable[str] = False,
     ) -> Agent:
         """Declare an agent that uses a language model.
 
         `instructions`: the agent's notes about the user replace `{long_term_memory_notes}` in it. `model`: overrides
         the setting `llm.model`. `tools`: functions, whether declared in the app or not, and names of registered tools.
         `skills`: names of the skills that it can load, in this order. `memory`: it recalls and stores what users say.
-        `approve`: names of tools whose calls need an approval. `limits`: limits of a turn.
+        `approve`: names of tools whose calls need an approval. `limits`: limits of a turn. `knowledge`: it finds and
+        reads documents, of all collections or of these.
         """
+        if isinstance(knowledge, str):
+            raise InvalidInput(
+                f"the agent {name!r:.200} cannot be declared",
+                why="knowledge is one text, not a list of collections",
+                next=f"Write knowledge=[{knowledge!r:.100}].",
+            )
         agent = Agent(
             name,
             "llm",
@@ -253,6 +261,7 @@ class App:
             memory,
             frozenset(approve),
             limits or Limits(),
+            knowledge if isinstance(knowledge, bool) else tuple(knowledge),
         )
         self._declare(agent)
         return agent
@@ -332,7 +341,7 @@ class App:
             )
             if uri in self._resources:
                 raise AlreadyExists(f"the resource {uri} is declared twice", next="Give each an address of its own.")
-            if uri.startswith(OWN_SCHEME):
+            if uri.startswith(OWN_SCHEMES):
                 raise AlreadyExists(f"{uri} is reserved for the engine", next="Give it another scheme, such as shop:.")
             self._resources[uri] = found
             return function

@@ -7,6 +7,8 @@ exist. A caller with the scope `admin` can read and change everything in the ten
   without a user is accessible to admins, and to callers who may adopt it.
 - A user's memories belong to the user. A session's memories belong to the user of its conversation. Everybody can read
   the memories of agents and of the organization, but only admins can change them, because all users get them.
+- The same holds for documents. A caller who acts for an agent reads only the agent's collections, and of the documents
+  of agents only its own.
 - Only admins can see inactive skills, tools and agents, and tools that access rules hide from them.
 - Naming another user needs the scope `admin`, whether that user exists or not.
 
@@ -14,13 +16,14 @@ Scopes are checked earlier: see `Principal.require`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
 
 from holdfast.access.principals import Principal
 from holdfast.agents import AgentRun, Approval
+from holdfast.agents.definitions import collections_of
 from holdfast.agents.runs import unknown_run
 from holdfast.conversations.contexts import Context, by_user, parse_context
 from holdfast.conversations.conversation import Conversation
@@ -31,12 +34,19 @@ from holdfast.core.cursors import Page, invalid_cursor, read_cursor, write_curso
 from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.executions import Execution, unknown_execution
-from holdfast.memory import Memory, Owner, OwnerMemories, Scope, Trust
+from holdfast.knowledge import Document, IngestJob
+from holdfast.knowledge.job import unknown_job
+from holdfast.knowledge.knowledge_reader import KnowledgeReader, readable_owners
+from holdfast.knowledge.readings import unknown_document
+from holdfast.knowledge.research import ResearchRun
+from holdfast.knowledge.research.run import unknown_research
+from holdfast.memory import Memory, Owner, OwnerMemories, Scope, Trust, organization
 from holdfast.skills.permissions import allows_users
 from holdfast.skills.rules.rule_set import RuleCaller
 from holdfast.skills.tool import Tool, ToolEntry
 from holdfast.skills.tools import unknown_tool
 
+DocumentScope = Literal["organization", "agent", "user"]
 SHARED: frozenset[Scope] = frozenset({"agent", "organization"})
 SECTIONS: tuple[Scope, ...] = ("organization", "agent", "user", "session")
 SESSIONS_READ = 200  # sessions of the caller that are read for one page of owners
@@ -54,6 +64,13 @@ class OwnerName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scope: Scope = "user"
     name: Name | None = None
     agent: Name | None = None
+
+
+class DocumentOwner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An owner of documents: the organization, an agent, or a user (without a name, the caller)."""
+
+    scope: DocumentScope = "organization"
+    name: Name | None = None
 
 
 class Authorization:
@@ -251,7 +268,7 @@ class Authorization:
             if self.is_admin:
                 raise
         else:
-            if await self._may_read(memory.owner):
+            if await self._may_read(memory.owner) and await self._may_read_source(memory):
                 return memory
         # Only an admin learns when and why a memory was deleted: its owner is no longer known.
         raise NotFound(f"there is no memory {id}", next="Search for it.")
@@ -261,6 +278,42 @@ class Authorization:
         memory = await self.memory(id)
         self._check_shared(memory.owner)
         return memory
+
+    async def graph_owners(self, named: OwnerName | None) -> list[Owner]:
+        """Return whose entities a caller sees: one owner's, or by default the caller's and the organization's.
+
+        Entities come from all documents of an owner, so who may not read all of them sees none.
+        """
+        if await self.collections() is not None:
+            raise Forbidden(
+                f"the agent {self._caller.agent!r:.200} may not read the graph",
+                why="the graph has entities of all documents, and its definition limits the collections that it reads",
+                next="Search the documents instead, or use a key without an agent.",
+            )
+        if named is not None:
+            if named.scope == "agent":
+                self.agent(_require_name(named))
+            return [await self.owner(named)]
+        return [await self.owner(OwnerName()), organization()]
+
+    async def entity_owners(self, id: UUID) -> list[Owner]:
+        """Return whose entities the caller sees together with an entity, if the caller may read it."""
+        owner = await self._engine.graph.owner(id)
+        if not await self._may_read(owner) or self._is_other_agent(owner):
+            raise NotFound(f"there is no entity {id}", next="Search for the entity to get its id.")
+        return list(dict.fromkeys([owner, *await self.graph_owners(None)]))
+
+    async def entity_to_change(self, id: UUID) -> None:
+        """Check that the caller may merge an entity."""
+        [owner, *_] = await self.entity_owners(id)
+        self._check_shared(owner)
+
+    async def merge_to_change(self, id: UUID) -> None:
+        """Check that the caller may undo a merge."""
+        owner = await self._engine.graph.merge_owner(id)
+        if not await self._may_read(owner):
+            raise NotFound(f"there is no merge {id}", next="List the merges of the entity.")
+        self._check_shared(owner)
 
     def check_trust(self, trust: Trust | None) -> None:
         """Refuse the trust `system` to all but admins."""
@@ -288,6 +341,124 @@ class Authorization:
                 return Page(found, write_cursor(read_cursor(page.cursor)[0], place))
             behind = None
         return Page(found)
+
+    # Documents
+
+    async def reader(self, owners: Sequence[DocumentOwner] | None = None) -> KnowledgeReader:
+        """Return a reader of the documents of these owners, as far as the caller may read them.
+
+        By default, they are those of the organization and of the caller, and of the agent that the caller acts for.
+        """
+        caller = self._caller
+        if owners is None:
+            found = readable_owners(user_name=caller.user, agent_name=caller.agent)
+        else:
+            found = tuple([await self.document_owner(each) for each in owners])
+        return KnowledgeReader(self._engine.knowledge, found, await self.collections())
+
+    async def document_owner(self, named: DocumentOwner) -> Owner:
+        """Return the owner, if the caller may read its documents."""
+        match named.scope:
+            case "user":
+                return Owner("user", await self.user(named.name))
+            case "agent":
+                return Owner("agent", self.agent(_require_name(named)))
+            case "organization":
+                return Owner("organization", named.name or "")
+
+    async def document_owner_to_change(self, named: DocumentOwner, collection: str | None = None) -> Owner:
+        """Return the owner, if the caller may change its documents in the collection, if one is named."""
+        owner = await self.document_owner(named)
+        self._check_shared(owner, "documents", "Add it for yourself: with the scope 'user'.")
+        collections = await self.collections()
+        if collection is not None and collections is not None and collection not in collections:
+            raise Forbidden(
+                f"the agent {self._caller.agent!r:.200} may not change the collection {collection!r:.200}",
+                why="its definition does not have this collection",
+                next="Use one of its collections, or a key without an agent.",
+            )
+        return owner
+
+    async def whole_document_owner(self, named: DocumentOwner, *, to_change: bool) -> Owner:
+        """Return the owner, if the caller may read or change all its documents, whatever their collection."""
+        if await self.collections() is not None:
+            raise Forbidden(
+                f"the agent {self._caller.agent!r:.200} may not have all documents of an owner",
+                why="its definition limits the collections that it reads",
+                next="Use a key without an agent.",
+            )
+        return await (self.document_owner_to_change(named) if to_change else self.document_owner(named))
+
+    async def document(self, id: UUID) -> Document:
+        """Return the document, if the caller may read it."""
+        found = await self._engine.knowledge.get(id)
+        if not await self._may_read_document(found):
+            raise unknown_document(id)
+        return found
+
+    async def document_to_change(self, id: UUID) -> Document:
+        """Return the document, if the caller may change it."""
+        found = await self.document(id)
+        self._check_shared(found.owner, "documents", "Add one for yourself: with the scope 'user'.")
+        return found
+
+    async def research(self, id: UUID) -> ResearchRun:
+        """Return the research, if it is the caller's. Who acts for an agent has only what this agent asked for."""
+        run = await self._engine.research.get(id)
+        if not self.is_admin and not (self.asks_as in (None, run.agent) and await self.is_caller(run.user)):
+            raise unknown_research(id)
+        return run
+
+    @property
+    def asks_as(self) -> str | None:
+        """The agent to whose research the caller is limited; None if it is not limited."""
+        return None if self.is_admin else self._caller.agent
+
+    async def ingest_job(self, id: UUID) -> IngestJob:
+        """Return the job, if the caller may read its document."""
+        job = await self._engine.knowledge.job(id)
+        if not await self._may_read_document(await self._engine.knowledge.get(job.document)):
+            raise unknown_job(id)
+        return job
+
+    async def _may_read_document(self, document: Document) -> bool:
+        collections = await self.collections()
+        if collections is not None and document.collection not in collections:
+            return False
+        return not self._is_other_agent(document.owner) and await self._may_read(document.owner)
+
+    def _is_other_agent(self, owner: Owner) -> bool:
+        """Whether the owner is another agent than the one that the caller acts for."""
+        return owner.scope == "agent" and self._caller.agent is not None and owner.name != self._caller.agent
+
+    async def collections(self) -> tuple[str, ...] | None:
+        """Return the collections that the agent reads for which the caller acts; None: all, or for no agent."""
+        agent = self._caller.agent
+        if agent is None:
+            return None
+        try:
+            definition = await self._engine.definitions.get(agent)
+        except NotFound:
+            return ()
+        return collections_of(definition.knowledge) if definition.active else ()
+
+    async def within(self, collections: Sequence[str] | None, *, of_agent: str | None = None) -> Sequence[str] | None:
+        """Return those of the collections that the caller may read; None: all.
+
+        `of_agent`: documents of this agent are read, too. Who acts for another agent may read none of them.
+        """
+        if of_agent is not None and self._caller.agent not in (None, of_agent):
+            return ()
+        allowed = await self.collections()
+        if allowed is None or collections is None:
+            return allowed if collections is None else collections
+        return [each for each in collections if each in allowed]
+
+    async def _may_read_source(self, memory: Memory) -> bool:
+        """Whether the caller may read the document of which a memory is a part, if it is one."""
+        if memory.document is None:
+            return True
+        return await self._may_read_document(await self._engine.knowledge.get(memory.document))
 
     # Decisions
 
@@ -348,12 +519,14 @@ class Authorization:
             return Page(owners[:limit], write_cursor(last))
         return Page(owners, conversations.cursor)
 
-    def _check_shared(self, owner: Owner) -> None:
+    def _check_shared(
+        self, owner: Owner, what: str = "memories", next: str = "Remember it for the user or the session."
+    ) -> None:
         if owner.scope in SHARED and not self.is_admin:
             raise Forbidden(
-                f"{self._caller.user!r} may not change memories of the {owner.scope}",
+                f"{self._caller.user!r} may not change {what} of the {owner.scope}",
                 why="all users share them, so this needs the scope 'admin'",
-                next="Remember it for the user or the session.",
+                next=next,
             )
 
     def _require_admin_to_write_as(self, speaker: str) -> None:
@@ -365,9 +538,10 @@ class Authorization:
             )
 
 
-def _require_name(named: OwnerName) -> str:
+def _require_name(named: OwnerName | DocumentOwner) -> str:
     if named.name is None:
-        raise InvalidInput(f"the owner of the memories in the scope {named.scope!r} is missing", next="Give a name.")
+        what = "memories" if isinstance(named, OwnerName) else "documents"
+        raise InvalidInput(f"the owner of the {what} in the scope {named.scope!r} is missing", next="Give a name.")
     return named.name
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -36,8 +36,14 @@ from holdfast.execution.policies.limits import LimitPolicy
 from holdfast.execution.policies.policy import GovernedCall, Policy
 from holdfast.execution.served_tools import ServedTools
 from holdfast.execution.webhooks import open_webhooks
+from holdfast.knowledge.composition import SharedKnowledge, open_knowledge
+from holdfast.knowledge.research import Research
+from holdfast.knowledge.research.researcher import Researcher
 from holdfast.llm import Caller
+from holdfast.llm.model_calls import ModelCalls
 from holdfast.memory.composition import SharedMemory, open_memory
+from holdfast.memory.graph.model_reader import ModelReader
+from holdfast.memory.owners import Owners
 from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
 from holdfast.postgres.location import DatabaseLocation, Progress, check_login, connect, open_location
 from holdfast.postgres.migrate import migrate
@@ -78,6 +84,8 @@ class Shared:
     bus: SharedBus
     embeddings: Embeddings
     memory: SharedMemory
+    knowledge: SharedKnowledge
+    researcher: Researcher
     skills: SharedSkills
     execution: SharedExecution
     caller: Caller
@@ -133,6 +141,21 @@ class Engine:
         memory = shared.memory.of(self.database, identities=self.identities)
         self.memory = memory.memories
         self.memory_transfer = memory.transfer
+        self.knowledge = shared.knowledge.of(self.database, identities=self.identities)
+        self.researcher = shared.researcher
+        self.research = Research(
+            self.database,
+            owners=Owners(self.database, self.identities),
+            search=self.knowledge.search,
+            caller=self.caller,
+            model_calls=ModelCalls(self.caller, self.quotas),
+            notifications=shared.bus.notifications,
+            listen=self.postgres.listen,
+            researcher=shared.researcher,
+            settings=shared.config.memory.knowledge.research,
+            llm=shared.config.llm,
+        )
+        self.graph = memory.graph
 
         documents = shared.execution.source_documents(
             self.database, owner=lambda: self.tenants.id_of(self.config.tenant)
@@ -185,6 +208,8 @@ class Engine:
             bus=bus,
             conversations=conversations,
             memory=self.memory,
+            knowledge=self.knowledge,
+            research=self.research,
             skills=skills,
             executor=self.executor,
             audit=self.audit_policy,
@@ -288,6 +313,12 @@ class Engine:
         return self._shared.bus.driver.gauges(tenant)
 
 
+def _announce(skills: SharedSkills, database: Database, uri: str) -> None:
+    """Announce that a document has changed. Nobody can have subscribed to an address that is too long."""
+    with suppress(InvalidInput):
+        skills.updates.send(database, uri)
+
+
 @asynccontextmanager
 async def open_engine(
     url: str | None = None,
@@ -334,11 +365,26 @@ async def open_engine(
                 pass_through=config.execution.pass_through,
             )
         )
+        knowledge = await enter(
+            open_knowledge(
+                settings=config.memory,
+                postgres=postgres,
+                embeddings=embeddings,
+                indexer=memory.indexer,
+                searches=memory.searches,
+                announce=partial(_announce, skills),
+            )
+        )
         execution = await enter(
             open_execution(config=config, postgres=postgres, secret=access.secret, tenants=access.tenants)
         )
         caller = await enter(Caller(config.llm, limits=config.limits))
+        if config.memory.graph.model and config.memory.graph.tokens_per_day:
+            await enter(ModelReader(postgres, caller, quotas, config.memory.graph))
         agents = await enter(open_agents(config=config, postgres=postgres, bus=bus, caller=caller))
+        researcher = Researcher(
+            postgres, config.memory.knowledge.research, lambda tenant: engine.tenant(tenant).research
+        )
         shared = Shared(
             config=config,
             place=place,
@@ -349,6 +395,8 @@ async def open_engine(
             bus=bus,
             embeddings=embeddings,
             memory=memory,
+            knowledge=knowledge,
+            researcher=researcher,
             skills=skills,
             execution=execution,
             caller=caller,
@@ -365,6 +413,7 @@ async def open_engine(
         if config.sources.folder is not None:
             await enter(FileWatch(postgres, reloads, execution.folder.signature))
         execution.servers.on_change = reloads.ask
+        await enter(researcher)
         await enter(execution.listener(postgres))
         yield engine
 

@@ -9,14 +9,16 @@ import pytest
 from tests.processes import Processes
 
 BENCH = Path(__file__).parents[2] / "bench"
-LONG = {"append", "import", "log", "memory", "read", "start", "tenancy", "turns"}  # what these do before they measure
+# What these do before they measure takes long.
+LONG = {"append", "graph", "import", "ingest", "log", "memory", "read", "start", "tenancy", "turns"}
 SMALLEST = {"memory": ["--smallest"]}  # where a table is filled first
+WITH_DATA = {"knowledge", "parsers", "recall"}  # these have tests of their own
 TOWNS = ("Oslo", "Rome", "Lima", "Kyoto", "Cairo", "Quito")
 
 
 def benchmarks() -> list[Any]:
-    """The names of all but one, which has a test of its own; those that take long are for `make soak`."""
-    names = sorted(path.stem for path in BENCH.glob("*.py") if path.stem != "recall")
+    """The names of those that need no data; those that take long are for `make soak`."""
+    names = sorted(path.stem for path in BENCH.glob("*.py") if path.stem not in WITH_DATA)
     return [pytest.param(name, marks=pytest.mark.soak if name in LONG else ()) for name in names]
 
 
@@ -61,3 +63,53 @@ def test_recall_is_measured_on_sets_like_the_published_ones(tmp_path: Path, proc
     assert program.wait(timeout=600) == 0, program.stderr
     figures = json.loads((tmp_path / "recall.json").read_text())["figures"]
     assert {row["way"] for row in figures} >= {"exact vectors", "BM25", "memory.search"}
+
+
+@pytest.mark.acceptance
+@pytest.mark.req("KNOW-01")
+def test_parsers_are_measured_against_what_files_should_become(tmp_path: Path, processes: Processes) -> None:
+    page = tmp_path / "html"
+    (page / "sources").mkdir(parents=True)
+    (page / "groundtruth").mkdir()
+    (page / "sources" / "tea.html").write_text(
+        "<h1>Tea</h1><p>Ann drinks tea.</p><table><tr><td>Oslo</td></tr></table>"
+    )
+    (page / "groundtruth" / "tea.html.md").write_text("# Tea\n\nAnn drinks tea.\n\n| Oslo |\n|---|\n")
+
+    program = processes.start(str(BENCH / "parsers.py"), "--data", str(tmp_path), "--results", str(tmp_path))
+
+    assert program.wait(timeout=600) == 0, program.stderr
+    figures = json.loads((tmp_path / "parsers.json").read_text())["figures"]
+    assert (figures["html"]["recall"], figures["html"]["precision"]) == (1.0, 1.0)
+
+
+@pytest.mark.acceptance
+@pytest.mark.soak(minutes=3)
+@pytest.mark.req("KNOW-02")
+@pytest.mark.usefixtures("models")
+def test_search_in_documents_is_measured_beside_its_legs(tmp_path: Path, processes: Processes) -> None:
+    for folder in ("2wiki", "cmrc2018", "chunking/corpora"):
+        (tmp_path / "knowledge" / folder).mkdir(parents=True)
+    passages = [{"title": town, "text": f"{town} is a town. Its mayor is Mayor {n}."} for n, town in enumerate(TOWNS)]
+    asked = [{"question": f"Who is the mayor of {town}?", "gold_titles": [town]} for town in TOWNS]
+    wiki = tmp_path / "knowledge" / "2wiki"
+    (wiki / "corpus.json").write_text(json.dumps(passages))
+    (wiki / "questions.json").write_text(json.dumps(asked))
+    paragraphs = [
+        {"context": f"{town}是一座城市。", "qas": [{"question": f"{town}是什么", "id": town}]} for town in "京沪渝"
+    ]
+    chinese = {"data": [{"title": "城市", "paragraphs": paragraphs}]}
+    (tmp_path / "knowledge" / "cmrc2018" / "dev.json").write_text(json.dumps(chinese))
+    text = "# Tea\n\nAnn drinks tea.\n"
+    chunking = tmp_path / "knowledge" / "chunking"
+    (chunking / "corpora" / "tea.md").write_text(text)
+    gold = json.dumps([{"content": "Ann drinks tea.", "start_index": 7, "end_index": 22}]).replace('"', '""')
+    (chunking / "questions.csv").write_text(f'question,references,corpus_id\nWhat does Ann drink?,"{gold}",tea\n')
+
+    program = processes.start(
+        str(BENCH / "knowledge.py"), "--data", str(tmp_path), "--quick", "--results", str(tmp_path)
+    )
+
+    assert program.wait(timeout=900) == 0, program.stderr
+    figures = json.loads((tmp_path / "knowledge.json").read_text())["figures"]
+    assert {row["set"] for row in figures} >= {"2Wiki", "CMRC 2018"}

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from holdfast.agents.code_tools import code_tools
+from holdfast.agents.knowledge_tools import knowledge_tools
 from holdfast.agents.memory_tools import memory_tools
 from holdfast.agents.skill_tools import skill_tools
 from holdfast.core.errors import InvalidInput
@@ -192,6 +193,8 @@ async def test_the_names_of_all_tools_of_the_engine_are_reserved(words_only: Eng
 
     code = code_tools(words_only.scripts, timeout=1)
 
-    assert {tool.name for tool in (*memory, *skills, *code, *own_tools(words_only))} == RESERVED
+    knowledge = knowledge_tools(words_only.knowledge, None)
+
+    assert {tool.name for tool in (*memory, *knowledge, *skills, *code, *own_tools(words_only))} == RESERVED
     with pytest.raises(InvalidInput, match="the name is reserved for a tool of the engine"):
         await words_only.tools.put("recall", description="", parameters={}, kind="java", reference="A")

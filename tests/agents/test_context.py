@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.budget import MESSAGE_TOKENS, Budget, CachedCounter
+from holdfast.agents.budget import MESSAGE_TOKENS, CachedCounter, PromptBudget
 from holdfast.agents.history import history
 from holdfast.agents.prompt import Prompt, PromptInputs, assemble, recalled_memories
 from holdfast.agents.prompt_sections import PartName, PromptPart, RecalledMemory
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.req("AGENT-02")
 
 NOW = datetime(2026, 11, 15, 10, 2, tzinfo=UTC)
 TRACK = ToolSpec("track", "Where a parcel is.", {"type": "object", "properties": {"parcel": {"type": "string"}}})
-LARGE = Budget(100_000)
+LARGE = PromptBudget(100_000)
 
 
 def material(nodes: Sequence[Node], *, trigger: int | None = None, instructions: str = "Help.") -> PromptInputs:
@@ -50,7 +50,7 @@ def memory(text: str, *, id: int = 1, at: datetime | None = None, author: str | 
 
 
 def shown(
-    given: PromptInputs, budget: Budget = LARGE, *, counter: TokenCounter | None = None, native: bool = True
+    given: PromptInputs, budget: PromptBudget = LARGE, *, counter: TokenCounter | None = None, native: bool = True
 ) -> Prompt:
     return assemble(given, counter or Characters(), budget, native_tools=native)
 
@@ -94,7 +94,7 @@ def test_a_context_as_the_docs_show_it() -> None:
         extra=["The user is ann."],
     )
 
-    assembled = assemble(given, Characters(), Budget(1000))
+    assembled = assemble(given, Characters(), PromptBudget(1000))
 
     assert system(assembled) == (
         "You help the customers of a {small} shop.\n"
@@ -198,7 +198,7 @@ def test_whatever_is_given_the_budget_holds_and_nothing_is_torn_apart(
     given = replace(given, notes=notes, memories=memories)
 
     try:
-        assembled = assemble(given, counter, Budget(total), native_tools=native)
+        assembled = assemble(given, counter, PromptBudget(total), native_tools=native)
     except TooLarge as error:
         least = [error.details[name] for name in ("instructions", "tools", "message")]
         assert sum(size for size in least if isinstance(size, int)) > total
@@ -206,7 +206,7 @@ def test_whatever_is_given_the_budget_holds_and_nothing_is_torn_apart(
 
     assert recounted(assembled, [TRACK] if native else [], counter) <= assembled.tokens <= total
     assert assembled.tokens == sum(part.tokens for part in assembled.parts)
-    assert assembled == assemble(given, counter, Budget(total), native_tools=native)
+    assert assembled == assemble(given, counter, PromptBudget(total), native_tools=native)
     assert dumps(loads(dumps(assembled.to_record()))) == dumps(assembled.to_record())
     roles = [message.role for message in assembled.messages]
     assert roles[:2] == ["system", "user"]
@@ -265,7 +265,7 @@ def test_a_call_and_its_result_leave_the_window_together(native: bool) -> None:
     ]
 
     for total in range(200, 1500, 7):
-        assembled = shown(material(talk(*pairs, (ANN, "Well?"))), Budget(total), native=native)
+        assembled = shown(material(talk(*pairs, (ANN, "Well?"))), PromptBudget(total), native=native)
 
         text = "".join(content for _, content in said(assembled))
         for number in range(50):
@@ -301,7 +301,7 @@ def test_parts_that_are_longer_than_their_shares_lose_their_middle_and_say_so() 
     nodes = [node(1, ANN, "old"), node(2, SUMMARY, "begin " + "so " * 900 + "end", {"covers": 1}), node(3, ANN, "hi")]
     given = replace(material(nodes), notes="first " + "and " * 900 + "last")
 
-    assembled = shown(given, Budget(1000))
+    assembled = shown(given, PromptBudget(1000))
 
     assert re.search(r"<notes>\nfirst .*\n\[… [\d,]+ of 3,610 characters are left out here …\]\n.*last\n</notes>",
                      system(assembled), re.DOTALL)  # fmt: skip
@@ -317,7 +317,7 @@ def test_a_context_that_cannot_fit_is_refused_and_says_what_takes_how_much() -> 
     given = replace(material(talk((ANN, "hi")), instructions="x" * 4000), tools=[TRACK] * 10)
 
     with pytest.raises(TooLarge) as refused:
-        shown(given, Budget(1200))
+        shown(given, PromptBudget(1200))
 
     assert str(refused.value) == (
         "the context does not fit the model's window: of 1,200 tokens the instructions take 1,032, the tools 310, the "
@@ -330,7 +330,7 @@ def test_a_message_that_just_fits_is_shown_whole() -> None:
     given = material(talk((ANN, "word " * 200)))
     refused = [total for total in range(100, 500) if not fits(given, total)]
 
-    assembled = shown(given, Budget(refused[-1] + 1))
+    assembled = shown(given, PromptBudget(refused[-1] + 1))
 
     assert refused == list(range(100, refused[-1] + 1))
     assert said(assembled) == [("user", "word " * 200)]
@@ -338,7 +338,7 @@ def test_a_message_that_just_fits_is_shown_whole() -> None:
 
 def fits(given: PromptInputs, total: int) -> bool:
     try:
-        shown(given, Budget(total))
+        shown(given, PromptBudget(total))
     except TooLarge:
         return False
     return True
@@ -349,7 +349,7 @@ def test_shares_that_leave_nothing_for_messages_are_refused(shares: tuple[float,
     notes, memories, summary = shares
 
     with pytest.raises(InvalidInput, match="cannot be used"):
-        Budget(1000, notes=notes, memories=memories, summary=summary)
+        PromptBudget(1000, notes=notes, memories=memories, summary=summary)
 
 
 def test_only_the_newest_summary_is_shown_and_only_what_it_does_not_cover() -> None:
@@ -396,7 +396,7 @@ def test_in_a_long_turn_the_question_stays_while_its_first_steps_leave() -> None
     ]
     nodes = talk((ANN, "before"), (ANN, "the question"), *steps)
 
-    assembled = shown(material(nodes, trigger=2), Budget(600))
+    assembled = shown(material(nodes, trigger=2), PromptBudget(600))
 
     (_, question), (_, first), *_ = said(assembled)
     gap = re.fullmatch(r"the question\n\n\[(\d+) messages that followed are left out here\.\]", question)
@@ -412,7 +412,7 @@ def test_results_that_come_together_are_cut_until_they_fit_together() -> None:
     results = [(TOOL, f"{id} " + "found " * 2000, answering(id)) for id in ids]
     nodes = talk((ANN, "all of them"), (ME, "", calling(*ids)), *results)
 
-    assembled = shown(material(nodes, trigger=1), Budget(2000))
+    assembled = shown(material(nodes, trigger=1), PromptBudget(2000))
 
     assert [role for role, _ in said(assembled)] == ["user", "assistant", *["tool"] * 8]
     assert all("characters are left out here" in content for _, content in said(assembled)[2:])
@@ -423,8 +423,8 @@ def test_results_that_come_together_are_cut_until_they_fit_together() -> None:
 def test_a_long_message_loses_its_middle_and_the_one_to_be_answered_loses_less() -> None:
     long = "begin " + "word " * 5000 + "end"
 
-    (_, old), *_ = said(shown(material(talk((ANN, long), (ME, "yes"), (ANN, "hi"))), Budget(3000)))
-    (_, asked) = said(shown(material(talk((ANN, "hi"), (ME, "yes"), (ANN, long))), Budget(3000)))[-1]
+    (_, old), *_ = said(shown(material(talk((ANN, long), (ME, "yes"), (ANN, "hi"))), PromptBudget(3000)))
+    (_, asked) = said(shown(material(talk((ANN, "hi"), (ME, "yes"), (ANN, long))), PromptBudget(3000)))[-1]
 
     assert all(text.startswith("begin ") for text in (old, asked))
     assert all(text.endswith("end") for text in (old, asked))
@@ -439,7 +439,9 @@ def test_ten_megabytes_cost_no_more_than_their_share() -> None:
     )  # fmt: skip
     counter = Characters()
 
-    assembled = shown(replace(material(nodes), notes=big, memories=[memory(big)]), Budget(20_000), counter=counter)
+    assembled = shown(
+        replace(material(nodes), notes=big, memories=[memory(big)]), PromptBudget(20_000), counter=counter
+    )
 
     assert assembled.tokens <= 20_000
     assert counter.counted < 20_000 * 16 * 20
@@ -450,7 +452,7 @@ def test_ten_megabytes_cost_no_more_than_their_share() -> None:
 def test_arguments_that_are_too_long_are_replaced_by_their_length() -> None:
     nodes = talk((ANN, "go"), (ME, "", calling("c1", text="x" * 50_000)), (TOOL, "done", answering("c1")))
 
-    assembled = shown(material(nodes, trigger=1), Budget(3000))
+    assembled = shown(material(nodes, trigger=1), PromptBudget(3000))
 
     assert assembled.messages[2].calls == (ToolCall("c1", "track", '{"left_out":"50,011 characters"}'),)
 
@@ -459,7 +461,7 @@ def test_what_does_not_fit_is_not_counted() -> None:
     nodes = talk(*((ANN if number % 2 else ME, f"message {number} " * 20) for number in range(5000)))
     counter = Characters()
 
-    assembled = shown(material(nodes), Budget(2000), counter=counter)
+    assembled = shown(material(nodes), PromptBudget(2000), counter=counter)
 
     assert counter.counted < 50_000
     assert part(assembled, "window").left_out == 5000 - part(assembled, "window").kept
@@ -556,7 +558,7 @@ def test_memories_that_are_read_elsewhere_or_have_no_room_are_left_out_with_the_
         memories=[here, gone, other, memory("Of another  conversation", id=4), memory("long " * 500, id=5)],
     )
 
-    assembled = shown(given, Budget(800), counter=Characters())
+    assembled = shown(given, PromptBudget(800), counter=Characters())
 
     lines = [line for line in system(assembled).splitlines() if line.startswith("- ")]
     assert lines[:2] == ["- no longer in the window", "- of another conversation"]
@@ -570,7 +572,7 @@ def test_a_memory_stays_where_its_message_has_lost_its_middle() -> None:
     nodes = talk((ANN, "word " * 2000 + "the point" + " word" * 2000), (ME, "yes"), (ANN, "hi"))
     kept = replace(memory("the point", id=1), source=str(nodes[0].id))
 
-    assembled = shown(replace(material(nodes), memories=[kept]), Budget(2000))
+    assembled = shown(replace(material(nodes), memories=[kept]), PromptBudget(2000))
 
     assert "- the point" in system(assembled)
 
@@ -578,7 +580,7 @@ def test_a_memory_stays_where_its_message_has_lost_its_middle() -> None:
 def test_memories_without_any_room_leave_no_empty_section() -> None:
     given = replace(material(talk((ANN, "hi"))), memories=[memory("word " * 50, id=id) for id in range(1, 9)])
 
-    assembled = shown(given, Budget(200))
+    assembled = shown(given, PromptBudget(200))
 
     assert "## Memories" not in system(assembled)
     assert part(assembled, "memories").tokens == 0
@@ -617,7 +619,7 @@ def test_what_was_shown_is_kept_as_json_and_long_texts_by_their_hash() -> None:
 def test_a_record_is_bounded_however_large_the_window_is() -> None:
     nodes = talk(*((ANN if number % 2 else ME, "word " * 3000) for number in range(400)))
 
-    assembled = shown(material(nodes), Budget(10_000_000))
+    assembled = shown(material(nodes), PromptBudget(10_000_000))
 
     assert len(assembled.messages) == 402
     assert len(dumps(assembled.to_record())) < 1_200_000

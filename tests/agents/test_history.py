@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.agents.budget import Budget
+from holdfast.agents.budget import PromptBudget
 from holdfast.agents.history import FAILED, STOPPED, history
 from holdfast.agents.prompt import Prompt, PromptInputs, assemble, extend_prompt, reduce_prompt, restore_prompt
 from holdfast.agents.summaries import to_summarise
@@ -144,7 +144,7 @@ def test_a_summary_covers_no_message_that_waits_and_tears_no_turn_apart() -> Non
     ]
     told = history(nodes, agent="support", run="first", triggers=[6])
 
-    taken = to_summarise(told.nodes, Characters(), Budget(1000), agent="support", waiting=told.waiting)
+    taken = to_summarise(told.nodes, Characters(), PromptBudget(1000), agent="support", waiting=told.waiting)
 
     assert taken is not None
     assert max(each.seq for each in taken) < 7
@@ -153,14 +153,14 @@ def test_a_summary_covers_no_message_that_waits_and_tears_no_turn_apart() -> Non
 def test_a_recorded_prompt_is_restored_also_where_the_record_has_long_texts_by_their_hash_alone() -> None:
     nodes = talk((ANN, "long " * 5000), (ME, "Well.", made(answers=[1], run="first")), (ANN, "short"))
     given = PromptInputs(agent="support", instructions="Help.", nodes=nodes, triggers=[3], now=NOW, run="now")
-    first = assemble(given, Characters(), Budget(100_000))
+    first = assemble(given, Characters(), PromptBudget(100_000))
     record = loads(dumps(first.to_record()))
     changed = [nodes[0], *(msgspec.structs.replace(each, content="edited") for each in nodes[1:])]
-    edited = assemble(replace(given, nodes=changed, notes="new"), Characters(), Budget(100_000))
+    edited = assemble(replace(given, nodes=changed, notes="new"), Characters(), PromptBudget(100_000))
     lost = assemble(
         replace(given, nodes=[msgspec.structs.replace(nodes[0], content="cut"), *nodes[1:]]),
         Characters(),
-        Budget(100_000),
+        PromptBudget(100_000),
     )
 
     again = restore_prompt(edited, record)
@@ -228,7 +228,7 @@ class Story:
 
     def ask(self, run: str, triggers: list[int]) -> None:
         """As the briefing of a turn does."""
-        budget, native = Budget(self.total), self.native
+        budget, native = PromptBudget(self.total), self.native
         nodes = [each for each in self.nodes.values() if not each.deleted]
         if self.prompt is None or self.material is None:
             self.material = PromptInputs(

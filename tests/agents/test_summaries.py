@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.budget import Budget
+from holdfast.agents.budget import PromptBudget
 from holdfast.agents.summaries import Summary, extract, newest_summary, summary_draft, summary_request, to_summarise
 from holdfast.agents.window import WindowBuilder, beginnings, window_messages
 from holdfast.conversations import Node
@@ -15,11 +15,11 @@ from tests.agents.talks import ANN, ME, SUMMARY, TOOL, Characters, answering, ca
 
 pytestmark = pytest.mark.req("AGENT-02")
 
-BUDGET = Budget(1000)  # of which the window has 600
+BUDGET = PromptBudget(1000)  # of which the window has 600
 LONG = "word " * 40  # 50 tokens, and 4 for the message
 
 
-def chosen(nodes: list[Node], budget: Budget = BUDGET, *, fixed: int = 0) -> list[int] | None:
+def chosen(nodes: list[Node], budget: PromptBudget = BUDGET, *, fixed: int = 0) -> list[int] | None:
     """The seqs of the nodes that are to be summarised."""
     taken = to_summarise(nodes, Characters(), budget, agent="support", fixed=fixed)
     return None if taken is None else [each.seq for each in taken]
@@ -85,10 +85,10 @@ def test_a_summary_takes_a_beginning_that_tears_nothing_apart(nodes: list[Node],
     former = newest_summary(nodes, "support")
     left = window_messages((each for each in nodes if former is None or each.seq > former.covers), "support")
 
-    taken = to_summarise(nodes, Characters(), Budget(total), agent="support")
+    taken = to_summarise(nodes, Characters(), PromptBudget(total), agent="support")
 
     if taken is None:
-        room = Budget(total).window(0)
+        room = PromptBudget(total).window(0)
         measure = WindowBuilder("support", Characters())
         fits = sum(measure.tokens(each, room // 3) for each in left) <= room
         assert fits or not [place for place in beginnings(left) if place]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.memory_settings import EmbeddingSettings
 from holdfast.embeddings import Embedder, Vector
 from holdfast.embeddings.known_models import KNOWN
 from holdfast.embeddings.onnx import OnnxEmbedder, OnnxModel

@@ -15,18 +15,22 @@ from tests.gateway.shop import ADMIN, MEMBER, READER, Person, caller
 OWN = [
     "search_tools",
     "call_tool",
+    "analyze_large_document",
     "ask_agent",
     "edit_notes",
     "list_agents",
     "list_conversations",
+    "list_documents",
     "read_conversation",
+    "read_document",
     "read_notes",
     "recall",
     "remember",
+    "search_knowledge",
     "search_skills",
     "use_skill",
 ]
-WRITING = {"ask_agent", "edit_notes", "remember"}
+WRITING = {"analyze_large_document", "ask_agent", "edit_notes", "remember"}
 OF_SKILLS = {"search_skills", "use_skill"}
 
 

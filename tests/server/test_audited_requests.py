@@ -45,9 +45,10 @@ def test_all_that_changes_something_for_others_is_audited() -> None:
 
     assert changes - audited == {"publish_record", "verify_audit"}
     assert audited - changes == {
-        "begin_connection", "decide_approval", "decide_execution", "export_audit", "export_conversation",
-        "export_memories", "export_skill", "forget_memory", "import_memories", "remove_connection",
-        "remove_conversation",
+        "add_document", "add_text", "begin_connection", "change_document", "decide_approval", "decide_execution",
+        "erase_knowledge", "export_audit", "export_conversation", "export_knowledge", "export_memories",
+        "export_skill", "forget_memory", "import_memories", "merge_entities", "remove_connection",
+        "remove_conversation", "remove_document", "unmerge_entities",
     }  # fmt: skip
 
 

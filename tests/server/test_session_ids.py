@@ -238,7 +238,8 @@ def takes_id(kind: type) -> bool:
 
 
 def takes_session(operation: dict[str, Any]) -> bool:
-    names = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+    asked = {each["name"]: each for each in operation.get("parameters", ()) if each["in"] == "query"}
+    names = asked.keys() - ({"scope"} if "session" not in json.dumps(asked.get("scope", {}).get("schema")) else set())
     bodies = [each.get("schema", {}) for each in operation.get("requestBody", {}).get("content", {}).values()]
     return bool(NAMES & names) or {"scope", "name"} <= names or any(map(has_session, bodies))
 

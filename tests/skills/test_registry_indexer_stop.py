@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from holdfast.core.settings import MemorySettings
+from holdfast.core.memory_settings import MemorySettings
 from holdfast.engine import Engine
 from holdfast.memory import memory_indexer as memory_indexing
 from holdfast.skills import registry_indexer

@@ -10,6 +10,7 @@ export type Absence = {
   readonly until?: string | null;
   readonly as_of?: string | null;
   readonly min_importance?: number | null;
+  readonly collections?: ReadonlyArray<string> | null;
   readonly id: string;
 };
 
@@ -30,6 +31,11 @@ export type ActiveChange = {
   readonly version?: number | null;
 };
 
+export type AddedDocument = {
+  readonly document: Document;
+  readonly job: IngestJob | null;
+};
+
 export type AgentChange = {
   readonly instructions: string;
   readonly description?: string;
@@ -38,6 +44,7 @@ export type AgentChange = {
   readonly memory?: boolean;
   readonly approve?: ReadonlyArray<string>;
   readonly limits?: Limits;
+  readonly knowledge?: boolean | ReadonlyArray<string>;
   readonly active?: boolean;
   readonly version?: number | null;
 };
@@ -181,6 +188,12 @@ export type BodyField = {
   readonly explode?: boolean | null;
 };
 
+export type Budget = {
+  readonly calls?: number;
+  readonly tokens?: number;
+  readonly cost?: number | null;
+};
+
 export type Burial = {
   readonly buried?: boolean;
 };
@@ -268,11 +281,48 @@ export type Chosen = {
   readonly paths?: ReadonlyArray<string>;
 };
 
+export type ChunkPage = {
+  readonly chunks: ReadonlyArray<DocumentChunk>;
+  readonly cursor: number | null;
+};
+
+export type Citation = {
+  readonly number: number;
+  readonly chunk: string;
+  readonly document: string;
+  readonly name: string;
+  readonly start: number;
+  readonly end: number;
+  readonly version: number;
+  readonly index: number;
+  readonly title?: string | null;
+  readonly section?: ReadonlyArray<string>;
+  readonly page?: number | null;
+  readonly last_page?: number | null;
+  readonly quote?: string | null;
+};
+
+export type CitedStatement = {
+  readonly text: string;
+  readonly citations: ReadonlyArray<Citation>;
+  readonly heading?: string | null;
+};
+
 export type ClaimedTurn = {
   readonly conversation: string;
   readonly number: number;
   readonly held: boolean;
   readonly interrupted?: boolean;
+};
+
+export type CollectionCount = {
+  readonly name: string;
+  readonly documents: number;
+  readonly chunks: number;
+};
+
+export type Collections = {
+  readonly collections: ReadonlyArray<CollectionCount>;
 };
 
 export type Command = {
@@ -355,6 +405,7 @@ export type ContextSearch = {
   readonly limits?: Record<string, number>;
   readonly where?: Record<string, unknown> | null;
   readonly types?: ReadonlyArray<string> | null;
+  readonly collections?: ReadonlyArray<string> | null;
   readonly explain?: boolean;
 };
 
@@ -436,6 +487,7 @@ export type Definition = {
   readonly memory: boolean;
   readonly approve: ReadonlyArray<string>;
   readonly limits: Limits;
+  readonly knowledge: boolean | ReadonlyArray<string>;
   readonly origin: "code" | "db";
   readonly active: boolean;
   readonly version: number;
@@ -449,6 +501,70 @@ export type DirectCall = {
   readonly timeout?: number | null;
 };
 
+export type Document = {
+  readonly id: string;
+  readonly owner: Owner;
+  readonly collection: string;
+  readonly name: string;
+  readonly title: string | null;
+  readonly source: string | null;
+  readonly version: number;
+  readonly status: "failed" | "pending" | "ready" | "running";
+  readonly error: string | null;
+  readonly hash: string | null;
+  readonly media_type: string | null;
+  readonly size: number;
+  readonly pages: number | null;
+  readonly chunks: number;
+  readonly characters: number;
+  readonly metadata: Record<string, unknown>;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
+
+export type DocumentChange = {
+  readonly metadata?: Record<string, unknown> | null;
+  readonly title?: string | null;
+  readonly collection?: string | null;
+};
+
+export type DocumentChunk = {
+  readonly id: string;
+  readonly index: number;
+  readonly section: ReadonlyArray<string>;
+  readonly page: number | null;
+  readonly last_page: number | null;
+  readonly start: number;
+  readonly end: number;
+  readonly tokens: number;
+  readonly text: string;
+};
+
+export type DocumentOutline = {
+  readonly sections: ReadonlyArray<Section>;
+  readonly is_cut: boolean;
+};
+
+export type DocumentOwner = {
+  readonly scope?: "agent" | "organization" | "user";
+  readonly name?: string | null;
+};
+
+export type DocumentPage = {
+  readonly documents: ReadonlyArray<Document>;
+  readonly cursor: string | null;
+};
+
+export type Duplicate = {
+  readonly keep: GraphEntity;
+  readonly other: GraphEntity;
+  readonly reason: "ending" | "initials" | "spaces" | "spelling";
+};
+
+export type DuplicateList = {
+  readonly duplicates: ReadonlyArray<Duplicate>;
+};
+
 export type Ending = {
   readonly session_id: string;
 };
@@ -459,8 +575,30 @@ export type EnginePart = {
   readonly detail?: string;
 };
 
+export type EntityHit = {
+  readonly entity: GraphEntity;
+  readonly score: number;
+  readonly by: "meaning" | "name";
+};
+
+export type EntityView = {
+  readonly entity: GraphEntity;
+  readonly merges: ReadonlyArray<Merge>;
+  readonly mentions: ReadonlyArray<Support>;
+  readonly cursor: string | null;
+};
+
 export type ErasedEntries = {
   readonly erased: number;
+};
+
+export type ErasedKnowledge = {
+  readonly documents: number;
+  readonly chunks: number;
+};
+
+export type Erasure = {
+  readonly owner: DocumentOwner;
 };
 
 export type ErasureRequest = {
@@ -564,6 +702,14 @@ export type FlaggedTool = {
   readonly warnings: ReadonlyArray<ToolWarning>;
 };
 
+export type FollowedJobs = {
+  readonly ids: ReadonlyArray<string>;
+};
+
+export type FoundEntities = {
+  readonly entities: ReadonlyArray<EntityHit>;
+};
+
 export type FoundMemories = {
   readonly hits: ReadonlyArray<Hit>;
   readonly reduced: string;
@@ -573,6 +719,42 @@ export type FoundMemories = {
 export type FoundPage = {
   readonly found: ReadonlyArray<NodeHit>;
   readonly cursor: string | null;
+};
+
+export type FoundPassage = {
+  readonly id: string;
+  readonly document: string;
+  readonly name: string;
+  readonly citation: string;
+  readonly text: string;
+  readonly section: ReadonlyArray<string>;
+  readonly page: number | null;
+  readonly last_page: number | null;
+  readonly start: number;
+  readonly end: number;
+  readonly chunk: number;
+  readonly collection: string;
+  readonly owner: Owner;
+  readonly title: string | null;
+  readonly source: string | null;
+  readonly metadata: Record<string, unknown>;
+  readonly score: number;
+  readonly parts: ScoreParts | null;
+};
+
+export type FoundPassages = {
+  readonly hits: ReadonlyArray<FoundPassage>;
+  readonly reduced: string;
+};
+
+export type GraphEntity = {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly description: string | null;
+  readonly aliases: ReadonlyArray<string>;
+  readonly mentions: number;
+  readonly owner: Owner;
 };
 
 export type GraphqlOperation = {
@@ -625,6 +807,7 @@ export type Hit = {
   readonly memory: Memory;
   readonly score: number;
   readonly parts?: ScoreParts | null;
+  readonly citation?: string | null;
 };
 
 export type IdList = {
@@ -668,6 +851,33 @@ export type ImportedSkill = {
   readonly version: number;
 };
 
+export type IngestJob = {
+  readonly id: string;
+  readonly document: string;
+  readonly name: string;
+  readonly collection: string;
+  readonly state: "done" | "failed" | "pending" | "running" | "superseded";
+  readonly error: string | null;
+  readonly attempts: number;
+  readonly units: number;
+  readonly total_units: number | null;
+  readonly chunks: number;
+  readonly embedded: number;
+  readonly size: number;
+  readonly media_type: string | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
+
+export type JobList = {
+  readonly jobs: ReadonlyArray<IngestJob>;
+};
+
+export type JobPage = {
+  readonly jobs: ReadonlyArray<IngestJob>;
+  readonly cursor: string | null;
+};
+
 export type JsonWebKeys = {
   readonly keys: ReadonlyArray<Record<string, unknown>>;
 };
@@ -699,6 +909,16 @@ export type KeyRequest = {
 
 export type KeyRotation = {
   readonly now?: boolean;
+};
+
+export type KnowledgeQuery = {
+  readonly query: string;
+  readonly limit?: number;
+  readonly owners?: ReadonlyArray<DocumentOwner> | null;
+  readonly collections?: ReadonlyArray<string> | null;
+  readonly documents?: ReadonlyArray<string> | null;
+  readonly where?: Record<string, unknown> | null;
+  readonly explain?: boolean;
 };
 
 export type KnownSecret = {
@@ -824,6 +1044,7 @@ export type Memory = {
   readonly access_count: number;
   readonly last_accessed: string;
   readonly version: number;
+  readonly document?: string | null;
 };
 
 export type MemoryDraft = {
@@ -881,6 +1102,21 @@ export type MemoryRevision = {
   readonly metadata: Record<string, unknown>;
 };
 
+export type Merge = {
+  readonly id: string;
+  readonly keep: string;
+  readonly keep_name: string;
+  readonly other: string;
+  readonly other_name: string;
+  readonly memory: string | null;
+  readonly at: string;
+};
+
+export type MergeMade = {
+  readonly id: string;
+  readonly entity: GraphEntity;
+};
+
 export type Messages = {
   readonly messages: ReadonlyArray<ModelMessage>;
 };
@@ -905,6 +1141,18 @@ export type ModelReply = {
 
 export type ModelUsageList = {
   readonly usage: ReadonlyArray<DailyUsage>;
+};
+
+export type Neighbour = {
+  readonly entity: GraphEntity;
+  readonly relation: string | null;
+  readonly outgoing: boolean;
+  readonly count: number;
+  readonly memories: ReadonlyArray<string>;
+};
+
+export type NeighbourList = {
+  readonly neighbours: ReadonlyArray<Neighbour>;
 };
 
 export type NewCommand = {
@@ -935,6 +1183,11 @@ export type NewKey = {
 export type NewMemories = {
   readonly memories: ReadonlyArray<MemoryDraft>;
   readonly owner?: OwnerName;
+};
+
+export type NewMerge = {
+  readonly keep: string;
+  readonly other: string;
 };
 
 export type NewNode = {
@@ -983,6 +1236,18 @@ export type NewSource = {
 
 export type NewTenant = {
   readonly name: string;
+};
+
+export type NewText = {
+  readonly text: string;
+  readonly name: string;
+  readonly collection?: string;
+  readonly owner?: DocumentOwner;
+  readonly title?: string | null;
+  readonly source?: string | null;
+  readonly metadata?: Record<string, unknown> | null;
+  readonly media_type?: string | null;
+  readonly wait?: boolean;
 };
 
 export type NewTopic = {
@@ -1115,6 +1380,23 @@ export type OwnerName = {
   readonly agent?: string | null;
 };
 
+export type Path = {
+  readonly hops: ReadonlyArray<PathHop>;
+};
+
+export type PathHop = {
+  readonly source: GraphEntity;
+  readonly target: GraphEntity;
+  readonly label: string;
+  readonly relations: ReadonlyArray<Relationship>;
+  readonly supports: ReadonlyArray<Support>;
+};
+
+export type PathList = {
+  readonly paths: ReadonlyArray<Path>;
+  readonly cut: boolean;
+};
+
 export type Pinning = {
   readonly pinned?: boolean;
 };
@@ -1193,6 +1475,19 @@ export type Readiness = {
   readonly parts: ReadonlyArray<EnginePart>;
 };
 
+export type Reading = {
+  readonly document: string;
+  readonly name: string;
+  readonly version: number;
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+  readonly first_page: number | null;
+  readonly last_page: number | null;
+  readonly section: ReadonlyArray<string>;
+  readonly next: number | null;
+};
+
 export type RecordPage = {
   readonly records: ReadonlyArray<PublishedRecord>;
   readonly next: Record<string, number>;
@@ -1238,6 +1533,12 @@ export type Redriven = {
 export type RegistryHistory = {
   readonly changes: ReadonlyArray<ChangeRecord>;
   readonly cursor: string | null;
+};
+
+export type Relationship = {
+  readonly type: string;
+  readonly forward: boolean;
+  readonly description: string | null;
 };
 
 export type Reloading = {
@@ -1294,6 +1595,81 @@ export type RequestedApproval = {
   readonly comment: string | null;
   readonly used?: boolean;
   readonly id?: string;
+};
+
+export type ResearchDetail = {
+  readonly research: ResearchRun;
+  readonly text: string | null;
+};
+
+export type ResearchEvent = {
+  readonly seq: number;
+  readonly kind: string;
+  readonly data: Record<string, unknown>;
+  readonly at: string;
+};
+
+export type ResearchEvents = {
+  readonly events: ReadonlyArray<ResearchEvent>;
+  readonly has_ended: boolean;
+};
+
+export type ResearchOwner = {
+  readonly scope: "agent" | "organization" | "session" | "user";
+  readonly name?: string;
+};
+
+export type ResearchPage = {
+  readonly research: ReadonlyArray<ResearchRun>;
+  readonly cursor: string | null;
+};
+
+export type ResearchReport = {
+  readonly question: string;
+  readonly statements: ReadonlyArray<CitedStatement>;
+  readonly complete?: boolean;
+  readonly missing?: ReadonlyArray<string>;
+  readonly dropped?: number;
+  readonly dropped_notes?: number;
+  readonly passages?: number;
+  readonly all_passages?: number;
+  readonly by?: string;
+  readonly calls?: number;
+  readonly tokens?: number;
+  readonly cost?: number;
+};
+
+export type ResearchRun = {
+  readonly id: string;
+  readonly user: string | null;
+  readonly agent: string | null;
+  readonly question: string;
+  readonly target: ResearchTarget;
+  readonly model: string;
+  readonly budget: Budget;
+  readonly calls: number;
+  readonly tokens: number;
+  readonly cost: number;
+  readonly state: "cancelled" | "done" | "failed" | "queued" | "running";
+  readonly events: number;
+  readonly report: ResearchReport | null;
+  readonly error: Record<string, unknown> | null;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+};
+
+export type ResearchTarget = {
+  readonly owners: ReadonlyArray<ResearchOwner>;
+  readonly collections?: ReadonlyArray<string> | null;
+  readonly documents?: ReadonlyArray<string> | null;
+  readonly whole?: boolean;
+};
+
+export type ResumeResearch = {
+  readonly calls?: number | null;
+  readonly tokens?: number | null;
+  readonly wait?: boolean;
 };
 
 export type RpcMethod = {
@@ -1431,6 +1807,7 @@ export type Search = {
   readonly until?: string | null;
   readonly as_of?: string | null;
   readonly min_importance?: number | null;
+  readonly collections?: ReadonlyArray<string> | null;
   readonly explain?: boolean;
 };
 
@@ -1441,6 +1818,14 @@ export type SecretList = {
 export type SecretValue = {
   readonly value: string;
   readonly hosts?: ReadonlyArray<string>;
+};
+
+export type Section = {
+  readonly path: ReadonlyArray<string>;
+  readonly level: number;
+  readonly page: number | null;
+  readonly start: number;
+  readonly end: number;
 };
 
 export type Selection = {
@@ -1688,6 +2073,17 @@ export type SourceTool = {
   readonly warnings?: ReadonlyArray<ToolWarning>;
 };
 
+export type StartResearch = {
+  readonly question: string;
+  readonly documents?: ReadonlyArray<string> | null;
+  readonly collections?: ReadonlyArray<string> | null;
+  readonly calls?: number | null;
+  readonly tokens?: number | null;
+  readonly cost?: number | null;
+  readonly whole?: boolean;
+  readonly wait?: boolean;
+};
+
 export type StateChange = {
   readonly state?: Record<string, unknown>;
   readonly delete?: ReadonlyArray<string>;
@@ -1746,6 +2142,22 @@ export type Successor = {
   readonly content: string;
   readonly at?: string | null;
   readonly version?: number | null;
+};
+
+export type Support = {
+  readonly id: string;
+  readonly text: string;
+  readonly created_at: string;
+  readonly document?: string | null;
+  readonly name?: string | null;
+  readonly title?: string | null;
+  readonly chunk?: number | null;
+  readonly section?: ReadonlyArray<string>;
+  readonly page?: number | null;
+  readonly last_page?: number | null;
+  readonly start?: number | null;
+  readonly end?: number | null;
+  readonly citation?: string | null;
 };
 
 export type SweepReport = {
@@ -2023,15 +2435,39 @@ export interface Operations {
   "PUT /api/gateway/rules": { path: {}; query: {}; body: RulesChange; answer: RulesDetail };
   "DELETE /api/gateway/rules/{name}": { path: { name: string }; query: {}; body: undefined; answer: undefined };
   "GET /api/gateway/rules/{name}": { path: { name: string }; query: {}; body: undefined; answer: RuleSummary };
+  "GET /api/graph/duplicates": { path: {}; query: { scope?: "agent" | "organization" | "user"; name?: string | null; limit?: number }; body: undefined; answer: DuplicateList };
+  "GET /api/graph/entities": { path: {}; query: { query: string; scope?: "agent" | "organization" | "user" | null; name?: string | null; limit?: number }; body: undefined; answer: FoundEntities };
+  "GET /api/graph/entities/{id}": { path: { id: string }; query: { limit?: number; cursor?: string | null }; body: undefined; answer: EntityView };
+  "GET /api/graph/entities/{id}/neighbours": { path: { id: string }; query: { limit?: number }; body: undefined; answer: NeighbourList };
+  "POST /api/graph/merges": { path: {}; query: {}; body: NewMerge; answer: MergeMade };
+  "DELETE /api/graph/merges/{id}": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/graph/paths": { path: {}; query: { source: string; target: string; hops?: number; scope?: "agent" | "organization" | "user" | null; name?: string | null; limit?: number }; body: undefined; answer: PathList };
   "GET /api/groups": { path: {}; query: { group?: string | null }; body: undefined; answer: GroupLag };
   "POST /api/groups/{group}/reset": { path: { group: string }; query: {}; body: GroupReset; answer: GroupPositions };
   "GET /api/identity/keys": { path: {}; query: {}; body: undefined; answer: IdentityKeyList };
   "POST /api/identity/keys": { path: {}; query: {}; body: KeyRotation; answer: IdentityKeyList };
-  "GET /api/ids": { path: {}; query: { kind: "approval" | "dead_letter" | "execution" | "memory" | "run"; prefix: string }; body: undefined; answer: IdList };
+  "GET /api/ids": { path: {}; query: { kind: "approval" | "dead_letter" | "document" | "execution" | "ingest_job" | "memory" | "research" | "run"; prefix: string }; body: undefined; answer: IdList };
   "GET /api/keys": { path: {}; query: {}; body: undefined; answer: KeyList };
   "POST /api/keys": { path: {}; query: {}; body: KeyRequest; answer: NewKey };
   "POST /api/keys/link": { path: {}; query: {}; body: LinkRequest; answer: SignInLink };
   "DELETE /api/keys/{id}": { path: { id: string }; query: {}; body: undefined; answer: Key };
+  "GET /api/knowledge": { path: {}; query: { scope?: "agent" | "organization" | "user" | null; owner?: string | null; collection?: string | null; name?: string | null; status?: "failed" | "pending" | "ready" | "running" | null; limit?: number; cursor?: string | null }; body: undefined; answer: DocumentPage };
+  "POST /api/knowledge": { path: {}; query: { name: string; collection?: string; scope?: "agent" | "organization" | "user"; owner?: string | null; title?: string | null; source?: string | null; metadata?: string | null; wait?: boolean }; body: undefined; answer: AddedDocument };
+  "GET /api/knowledge/collections": { path: {}; query: { scope?: "agent" | "organization" | "user" | null; owner?: string | null }; body: undefined; answer: Collections };
+  "POST /api/knowledge/erase": { path: {}; query: {}; body: Erasure; answer: ErasedKnowledge };
+  "GET /api/knowledge/export": { path: {}; query: { scope?: "agent" | "organization" | "user"; owner?: string | null }; body: undefined; answer: undefined };
+  "GET /api/knowledge/jobs": { path: {}; query: { state?: "done" | "failed" | "pending" | "running" | "superseded" | null; limit?: number; cursor?: string | null }; body: undefined; answer: JobPage };
+  "POST /api/knowledge/jobs/progress": { path: {}; query: {}; body: FollowedJobs; answer: JobList };
+  "GET /api/knowledge/jobs/{id}": { path: { id: string }; query: {}; body: undefined; answer: IngestJob };
+  "POST /api/knowledge/jobs/{id}/retry": { path: { id: string }; query: {}; body: undefined; answer: IngestJob };
+  "POST /api/knowledge/search": { path: {}; query: {}; body: KnowledgeQuery; answer: FoundPassages };
+  "POST /api/knowledge/text": { path: {}; query: {}; body: NewText; answer: AddedDocument };
+  "DELETE /api/knowledge/{id}": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/knowledge/{id}": { path: { id: string }; query: {}; body: undefined; answer: Document };
+  "PATCH /api/knowledge/{id}": { path: { id: string }; query: {}; body: DocumentChange; answer: Document };
+  "GET /api/knowledge/{id}/chunks": { path: { id: string }; query: { after?: number | null; limit?: number }; body: undefined; answer: ChunkPage };
+  "GET /api/knowledge/{id}/outline": { path: { id: string }; query: {}; body: undefined; answer: DocumentOutline };
+  "GET /api/knowledge/{id}/text": { path: { id: string }; query: { section?: string | null; page?: number | null; chunk?: number | null; around?: number; start?: number | null; end?: number | null; limit?: number }; body: undefined; answer: Reading };
   "DELETE /api/limits": { path: {}; query: { name: string; as_operator?: boolean }; body: undefined; answer: undefined };
   "GET /api/limits": { path: {}; query: {}; body: undefined; answer: LimitList };
   "PUT /api/limits": { path: {}; query: {}; body: LimitRequest; answer: StoredLimit };
@@ -2067,6 +2503,13 @@ export interface Operations {
   "GET /api/notes/revisions": { path: {}; query: { agent_id: string; user?: string | null; limit?: number; before?: number | null }; body: undefined; answer: NoteRevisions };
   "GET /api/proposals": { path: {}; query: { source?: string | null; state?: "approved" | "open" | "rejected" | "withdrawn" | null; limit?: number }; body: undefined; answer: ProposalList };
   "GET /api/registry/history": { path: {}; query: { kind?: "agent" | "agent_skill" | "secret" | "skill" | "skill_dependency" | "skill_tool" | "source" | "tool" | null; name?: string | null; limit?: number; before?: string | null }; body: undefined; answer: RegistryHistory };
+  "GET /api/research": { path: {}; query: { user?: string | null; limit?: number; cursor?: string | null }; body: undefined; answer: ResearchPage };
+  "POST /api/research": { path: {}; query: {}; body: StartResearch; answer: ResearchRun };
+  "DELETE /api/research/{id}": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/research/{id}": { path: { id: string }; query: {}; body: undefined; answer: ResearchDetail };
+  "POST /api/research/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: ResearchRun };
+  "GET /api/research/{id}/events": { path: { id: string }; query: { since?: number; limit?: number }; body: undefined; answer: ResearchEvents };
+  "POST /api/research/{id}/resume": { path: { id: string }; query: {}; body: ResumeResearch; answer: ResearchRun };
   "GET /api/runs": { path: {}; query: { conversation?: string | null; user?: string | null; state?: "cancelled" | "done" | "failed" | "queued" | "running" | "waiting" | null; limit?: number; cursor?: string | null }; body: undefined; answer: RunPage };
   "GET /api/runs/{id}": { path: { id: string }; query: { since?: number }; body: undefined; answer: RunStory };
   "POST /api/runs/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: AgentRun };

@@ -1,4 +1,6 @@
-"""ADK session service: stores sessions of Google ADK as conversations. The memory service is in `adk_memory`.
+"""ADK session service: stores sessions of Google ADK as conversations.
+
+The memory service is in `adk_memory`, the knowledge service in `adk_knowledge`.
 
     runner = Runner(agent=agent, app_name="shop", session_service=PostgresSessionService(engine))
 
@@ -22,6 +24,7 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from holdfast.adapters.adk_events import FORM, drafts_of, events_of, plain
+from holdfast.adapters.adk_knowledge import PostgresKnowledgeService
 from holdfast.adapters.adk_memory import PostgresMemoryService
 from holdfast.adapters.engine_thread import SCHEME, EngineUser, SharedEngine
 from holdfast.conversations.nodes import Node, NodeInput
@@ -32,7 +35,7 @@ from holdfast.core.names import stored_names
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
 
-__all__ = ["PostgresMemoryService", "PostgresSessionService"]
+__all__ = ["PostgresKnowledgeService", "PostgresMemoryService", "PostgresSessionService"]
 
 
 class SessionMarker(NamedTuple):

@@ -24,6 +24,7 @@ from langchain_core.messages import (
 )
 
 from holdfast.adapters.engine_thread import SharedEngine
+from holdfast.adapters.langchain_retriever import HoldfastRetriever
 from holdfast.conversations import Conversation, Node, NodeInput
 from holdfast.conversations.contexts import ASSISTANT, BY_SYSTEM, BY_TOOL, MAX_VALUE, by_agent, by_user, parse_context
 from holdfast.conversations.conversations import APP, MAX_NODES
@@ -32,6 +33,8 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.text import dumps, loads, store
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
+
+__all__ = ["HoldfastChatMessageHistory", "HoldfastRetriever"]
 
 FORM = "langchain"
 

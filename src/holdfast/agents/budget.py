@@ -11,7 +11,7 @@ KNOWN = 10_000  # counts in the cache
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class PromptBudget:
     """The tokens of a request: the model's context window without the room for its answer.
 
     The shares are of what instructions, tools and the messages to answer leave. The window has the rest.

@@ -10,8 +10,6 @@ from holdfast.agents.agents import Agents
 from holdfast.agents.broadcast import Broadcast, Watchers
 from holdfast.agents.code_tools import code_tools
 from holdfast.agents.definitions import Agent, Definitions
-from holdfast.agents.memory_tools import memory_tools
-from holdfast.agents.model_calls import ModelCalls
 from holdfast.agents.operator_limits import OperatorLimits
 from holdfast.agents.runner import AgentRunner
 from holdfast.agents.runs import RunSweeper
@@ -29,7 +27,10 @@ from holdfast.core.shares import Shares, shared_by_tenant
 from holdfast.execution.executor import Executor
 from holdfast.execution.policies.audit import AuditPolicy
 from holdfast.execution.scripts import Scripts
+from holdfast.knowledge import Knowledge
+from holdfast.knowledge.research import Research
 from holdfast.llm import Caller
+from holdfast.llm.model_calls import ModelCalls
 from holdfast.memory import Memories
 from holdfast.postgres.database import Database, Postgres
 from holdfast.quotas import Quotas
@@ -57,6 +58,8 @@ class SharedAgents:
         bus: TenantBus,
         conversations: TenantConversations,
         memory: Memories,
+        knowledge: Knowledge,
+        research: Research,
         skills: TenantSkills,
         executor: Executor,
         audit: AuditPolicy,
@@ -92,6 +95,8 @@ class SharedAgents:
             broadcast=broadcast,
             notes=conversations.notes,
             memory=memory,
+            knowledge=knowledge,
+            research=research,
             skills=skills,
             executor=executor,
             audit=audit,
@@ -112,6 +117,8 @@ class TenantAgents:
     broadcast: Broadcast
     notes: Notes
     memory: Memories
+    knowledge: Knowledge
+    research: Research
     skills: TenantSkills
     executor: Executor
     audit: AuditPolicy
@@ -138,6 +145,8 @@ class TenantAgents:
                 broadcast=self.broadcast,
                 notes=self.notes,
                 memory=self.memory,
+                knowledge=self.knowledge,
+                research=self.research,
                 caller=shared.caller,
                 model_calls=ModelCalls(shared.caller, self.quotas),
                 llm=shared.llm,
@@ -148,7 +157,6 @@ class TenantAgents:
                 rules=self.skills.rules,
                 executor=self.executor,
                 audit=self.audit,
-                memory_tools=memory_tools(self.notes, self.memory),
                 granted=code_tools(self.scripts, timeout=shared.settings.tool_timeout),
             )
         )

@@ -67,7 +67,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Agent:
     """An agent: `llm` uses a model and tools, `system` is a function of an app.
 
-    `ui` is a channel of an app: others talk through it, and nobody talks to it.
+    `ui` is a channel of an app: others talk through it, and nobody talks to it. `knowledge`: it reads documents of all
+    collections, of these, or none.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Agent:
     memory: bool = True
     approve: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
+    knowledge: bool | tuple[str, ...] = False
     handler: AgentFunction | None = None
     channel: Channel | None = None
 
@@ -88,6 +90,11 @@ class Agent:
         error = _declaration_error(self)
         if error:
             raise InvalidInput(f"the agent {self.name!r:.200} cannot be declared", why=error)
+
+    @property
+    def collections(self) -> tuple[str, ...] | None:
+        """The collections whose documents it reads; None means all."""
+        return collections_of(self.knowledge)
 
     @property
     def topic(self) -> str:
@@ -114,6 +121,7 @@ class Definition:
     memory: bool
     approve: tuple[str, ...]
     limits: Limits
+    knowledge: bool | tuple[str, ...]
     origin: Literal["code", "db"]
     active: bool
     version: int
@@ -151,6 +159,7 @@ class Definitions:
         memory: bool = True,
         approve: Sequence[str] = (),
         limits: Limits | None = None,
+        knowledge: bool | Sequence[str] = False,
         active: bool = True,
         version: int | None = None,
         by: str = "",
@@ -168,6 +177,7 @@ class Definitions:
             memory=memory,
             approve=frozenset(approve),
             limits=limits or Limits(),
+            knowledge=knowledge if isinstance(knowledge, bool) else tuple(knowledge),
         )
         self.ceilings.check(name, agent.limits, model)
         settings = {**_settings(agent), "tools": list(tools)}
@@ -240,12 +250,14 @@ def agent_of(definition: Definition, tools: Mapping[str, Tool]) -> Agent:
         memory=definition.memory,
         approve=frozenset(definition.approve),
         limits=definition.limits,
+        knowledge=definition.knowledge,
     )
 
 
 def definition_of(row: Row) -> Definition:
     """Build a definition from its row."""
     settings = row["settings"]
+    knowledge = settings.get("knowledge", False)
     return Definition(
         row["agent_def_id"],
         row["name"],
@@ -257,12 +269,20 @@ def definition_of(row: Row) -> Definition:
         settings.get("memory", True),
         tuple(settings.get("approve", ())),
         Limits(**settings.get("limits", {})),
+        knowledge if isinstance(knowledge, bool) else tuple(knowledge),
         row["origin"],
         row["active"],
         row["aggregate_version"],
         restore(row["update_user"]),
         row["update_ts"],
     )
+
+
+def collections_of(knowledge: bool | Sequence[str]) -> tuple[str, ...] | None:
+    """Return the collections that an agent with this `knowledge` reads; None means all."""
+    if isinstance(knowledge, bool):
+        return None if knowledge else ()
+    return tuple(knowledge)
 
 
 def unknown_agent(name: str) -> NotFound:
@@ -295,6 +315,7 @@ def _settings(agent: Agent) -> dict[str, Any]:
         "memory": agent.memory,
         "approve": sorted(agent.approve),
         "limits": limits,
+        **({"knowledge": agent.knowledge} if agent.knowledge is not False else {}),
     }
 
 
@@ -316,4 +337,6 @@ def _declaration_error(agent: Agent) -> str:
                         ("seconds", agent.limits.seconds), ("cost", agent.limits.cost)):  # fmt: skip
         if limit is not None and not (isinstance(limit, int | float) and limit > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             return f"its limit of {name} is not above zero"
+    if not isinstance(agent.knowledge, bool) and not all(isinstance(name, str) and name for name in agent.knowledge):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return "knowledge is neither true, nor false, nor names of collections"
     return ""

@@ -7,10 +7,12 @@ both do; the tools differ in what they take and return: a model that has this tu
 JSON.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.agents.quotation import excerpt, short_citation
 from holdfast.conversations.notes import Notes, Operation
 from holdfast.core.errors import InvalidInput
 from holdfast.memory import Hit, Memories, Memory, Scope, user
@@ -27,8 +29,8 @@ Importance = Annotated[float, Meta(ge=0, le=1)]
 RecallLimit = Annotated[int, Meta(ge=1, le=MOST_RECALLED)]
 
 
-def memory_tools(notes: Notes, memory: Memories) -> list[Tool]:
-    """Return the tools that every agent with memory has."""
+def memory_tools(notes: Notes, memory: Memories, collections: Sequence[str] | None = ()) -> list[Tool]:
+    """Return the tools of an agent with memory that also reads the documents of these collections; None means all."""
 
     async def manage_long_term_memory(
         run: Run, operation: Operation = "read", content: str | None = None, section_header: str | None = None
@@ -71,7 +73,7 @@ def memory_tools(notes: Notes, memory: Memories) -> list[Tool]:
             query: a question or a few words.
             limit: how many memories, at most.
         """
-        hits, _ = await recall_memories(memory, run, query, limit)
+        hits, _ = await recall_memories(memory, run, query, limit, collections)
         return "\n".join(map(_line, hits)) or "Nothing is remembered yet."
 
     return [
@@ -88,10 +90,15 @@ async def store_fact(memory: Memories, run: Run, content: str, importance: float
     return stored
 
 
-async def recall_memories(memory: Memories, run: Run, query: str, limit: int) -> tuple[list[Hit], str]:
-    """Search the memories of the user, the agent and the organization; also say why a search was degraded."""
+async def recall_memories(
+    memory: Memories, run: Run, query: str, limit: int, collections: Sequence[str] | None
+) -> tuple[list[Hit], str]:
+    """Search the memories of the user, the agent and the organization; also say why a search was degraded.
+
+    Documents of these collections count as memories, too; None means all collections.
+    """
     limits: dict[Scope, int] = {"session": 0, "user": limit, "agent": limit, "organization": limit}
-    hits = await memory.context(query, user=run.user, agent=run.agent, limits=limits)
+    hits = await memory.context(query, user=run.user, agent=run.agent, limits=limits, collections=collections)
     return hits[:limit], hits.reduced
 
 
@@ -112,7 +119,9 @@ def _agent(run: Run) -> str:
 
 
 def _line(hit: Hit) -> str:
-    """Return a memory as a line, with its date and author."""
+    """Return a memory as a line, with its date and author, or an excerpt of a document with its source."""
     memory = hit.memory
+    if hit.citation is not None:
+        return excerpt(short_citation(hit.citation), memory.content)
     by = f", {memory.author}" if memory.author else ""
     return f"- [{day_of(memory)}{by}] {' '.join(memory.content.split())}"

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.agents.budget import MESSAGE_TOKENS, Budget
+from holdfast.agents.budget import MESSAGE_TOKENS, PromptBudget
 from holdfast.agents.history import history
 from holdfast.agents.prompt_sections import (
     AgentSkills,
@@ -28,7 +28,7 @@ from holdfast.agents.prompt_sections import (
     skill_section,
     summary_section,
 )
-from holdfast.agents.quotation import one_line
+from holdfast.agents.quotation import one_line, short_citation
 from holdfast.agents.skill_tools import USE_SKILL
 from holdfast.agents.summaries import newest_summary
 from holdfast.agents.window import (
@@ -42,6 +42,7 @@ from holdfast.agents.window import (
 )
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import TooLarge
+from holdfast.knowledge.hits import PassageHit
 from holdfast.llm.model import ChatMessage, ToolSpec
 from holdfast.llm.tokens import TokenCounter
 from holdfast.memory.recall import Hit
@@ -140,12 +141,23 @@ def recalled_memories(hits: Iterable[Hit]) -> list[RecalledMemory]:
             author=hit.memory.author,
             source=hit.memory.source,
             trust=hit.memory.trust,
+            citation=None if hit.citation is None else short_citation(hit.citation),
         )
         for hit in hits
     ]
 
 
-def assemble(material: PromptInputs, counter: TokenCounter, budget: Budget, *, native_tools: bool = True) -> Prompt:
+def recalled_excerpts(hits: Iterable[PassageHit]) -> list[RecalledMemory]:
+    """Convert the hits of a search in documents for use in a prompt."""
+    return [
+        RecalledMemory(hit.id, hit.text, hit.owner.scope, hit.score, citation=short_citation(hit.citation))
+        for hit in hits
+    ]
+
+
+def assemble(
+    material: PromptInputs, counter: TokenCounter, budget: PromptBudget, *, native_tools: bool = True
+) -> Prompt:
     """Assemble a prompt of at most `budget.total` tokens. Raises TooLarge if its required parts do not fit.
 
     Without `native_tools`, tools are described and called in plain text.
@@ -215,7 +227,7 @@ def extend_prompt(
     material: PromptInputs,
     new: Sequence[Node],
     counter: TokenCounter,
-    budget: Budget,
+    budget: PromptBudget,
     *,
     native_tools: bool = True,
 ) -> Prompt | None:
@@ -266,7 +278,7 @@ def extend_prompt(
 
 
 def reduce_prompt(
-    former: Prompt, material: PromptInputs, counter: TokenCounter, budget: Budget, *, native_tools: bool = True
+    former: Prompt, material: PromptInputs, counter: TokenCounter, budget: PromptBudget, *, native_tools: bool = True
 ) -> Prompt:
     """Drop the oldest messages from the prompt of the previous step, to make room for several steps.
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from holdfast.agents.budget import Budget, CachedCounter
+from holdfast.agents.budget import CachedCounter, PromptBudget
 from holdfast.agents.conversation_views import ConversationView
 from holdfast.agents.history import origin_of
 from holdfast.agents.prompt import (
@@ -18,6 +18,7 @@ from holdfast.agents.prompt import (
     RecalledMemory,
     assemble,
     extend_prompt,
+    recalled_excerpts,
     recalled_memories,
     reduce_prompt,
     restore_prompt,
@@ -26,8 +27,10 @@ from holdfast.agents.toolbox import Toolbox
 from holdfast.agents.turn_state import TurnServices, TurnState
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import HoldfastError, LimitReached
+from holdfast.knowledge.knowledge_reader import KnowledgeReader, readable_owners
 
 MAX_QUERY = 4000  # characters of a message that are used to search memory
+EXCERPTS = 5  # of documents, for agents without memory
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +44,10 @@ class PromptBuilder:
         self._counters: dict[str, CachedCounter] = {}  # by the name of the counter: models share counters
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> PromptBudget:
         """The tokens that a request may use."""
         llm = self._services.llm
-        return Budget(max(1000, llm.context_tokens - llm.max_output_tokens))
+        return PromptBudget(max(1000, llm.context_tokens - llm.max_output_tokens))
 
     async def counter(self, model: str | None) -> CachedCounter:
         """Return the token counter of a model, with a cache."""
@@ -116,18 +119,28 @@ class PromptBuilder:
         return (await self._services.notes.read(user=view.user, agent=turn.agent.name)).notes
 
     async def _memories(self, turn: TurnState, view: ConversationView) -> Sequence[RecalledMemory]:
-        question = turn.question[:MAX_QUERY]
-        if not (turn.agent.memory and self._services.settings.recall and question.strip()):
+        question, agent = turn.question[:MAX_QUERY], turn.agent
+        if not (self._services.settings.recall and question.strip()):
             return ()
-        memory, agent = self._services.memory, turn.agent.name
         try:
-            hits = await memory.context(
-                question, session=view.session_id, conversation=view.id, user=view.user, agent=agent
-            )
+            if agent.memory:
+                return recalled_memories(
+                    await self._services.memory.context(
+                        question,
+                        session=view.session_id,
+                        conversation=view.id,
+                        user=view.user,
+                        agent=agent.name,
+                        collections=agent.collections,
+                    )
+                )
+            if agent.knowledge:
+                owners = readable_owners(user_name=view.user, agent_name=agent.name)
+                reader = KnowledgeReader(self._services.knowledge, owners, agent.collections)
+                return recalled_excerpts(await reader.search(question, limit=EXCERPTS))
         except HoldfastError as error:
             log.warning("could not recall memories for the run %s: %s", turn.run.id, error)
-            return ()
-        return recalled_memories(hits)
+        return ()
 
 
 def _is_of(node: Node, run: str) -> bool:

@@ -8,7 +8,10 @@ CHARACTERS = 16  # most characters per token: a text with more is cut before its
 ROUNDS = 6
 
 # All tags with which `quoted` is called.
-_OUR_TAG = re.compile(r"<(?=\s*/?\s*(?:conversation|memories|notes|summary|tool_output)\b)", re.IGNORECASE)
+_OUR_TAG = re.compile(r"<(?=\s*/?\s*(?:conversation|document|memories|notes|summary|tool_output)\b)", re.IGNORECASE)
+
+
+_CHARACTERS = re.compile(r", characters \d+-\d+\Z")
 
 
 def neutral(text: str) -> str:
@@ -19,6 +22,17 @@ def neutral(text: str) -> str:
 def quoted(tag: str, text: str) -> str:
     """Put a neutral text between tags that say what it is."""
     return f"<{tag}>\n{text}\n</{tag}>"
+
+
+def excerpt(source: str, text: str) -> str:
+    """Put an excerpt of a document between tags with its source, such as "handbook.pdf, p. 3"."""
+    name = neutral(one_line(source)).replace('"', "\u2033")
+    return f'<document source="{name}">\n{neutral(text.strip())}\n</document>'
+
+
+def short_citation(citation: str) -> str:
+    """Return a citation without the characters: document and page are enough for people who read an answer."""
+    return _CHARACTERS.sub("", citation)
 
 
 def one_line(text: str) -> str:

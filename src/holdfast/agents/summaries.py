@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from holdfast.agents.budget import Budget
+from holdfast.agents.budget import PromptBudget
 from holdfast.agents.quotation import neutral, one_line, quoted, shortened
 from holdfast.agents.window import WindowBuilder, WindowMessage, beginnings, window_messages
 from holdfast.conversations.contexts import ASSISTANT, Context
@@ -78,7 +78,7 @@ def summary_draft(agent: str, text: str, nodes: Sequence[Node]) -> NodeInput:
 def to_summarise(
     nodes: Sequence[Node],
     counter: TokenCounter,
-    budget: Budget,
+    budget: PromptBudget,
     *,
     agent: str,
     fixed: int = 0,

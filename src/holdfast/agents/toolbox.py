@@ -5,7 +5,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.agents.definitions import Agent
+from holdfast.agents.knowledge_tools import knowledge_tools
+from holdfast.agents.memory_tools import memory_tools
 from holdfast.agents.prompt_sections import AgentSkills
+from holdfast.agents.research_tools import research_tools
 from holdfast.agents.skill_tools import loaded_skills, skill_tools
 from holdfast.agents.turn_state import TurnServices, TurnState
 from holdfast.llm.tokens import TokenCounter
@@ -38,6 +41,8 @@ class Toolbox:
         self._room = room
         self._always: dict[str, _Always] = {}  # by agent
         self._skill_tools: dict[str, Collection[Tool]] = {}  # by the name of the token counter
+        self._memory_tools: dict[tuple[str, ...] | None, Collection[Tool]] = {}  # by the collections
+        self._knowledge_tools: dict[tuple[str, ...] | None, Collection[Tool]] = {}  # by the collections
 
     async def open(self, turn: TurnState, counter: TokenCounter) -> None:
         """Set the tools that the agent of a turn may call now, and its skills."""
@@ -70,7 +75,7 @@ class Toolbox:
         return dict(known.offers)
 
     def _built_in(self, agent: Agent, catalog: Catalog, counter: TokenCounter) -> dict[str, Offer]:
-        tools = [*self._services.memory_tools] if agent.memory else []
+        tools = [*self._tools_for_memory(agent), *self._tools_for_knowledge(agent)]
         tools += [tool for tool in self._services.granted if tool.name in agent.named]
         if catalog.skills:
             if counter.name not in self._skill_tools:
@@ -81,3 +86,23 @@ class Toolbox:
                 self._skill_tools[counter.name] = made
             tools += self._skill_tools[counter.name]
         return {tool.name: offer_of(tool) for tool in tools}
+
+    def _tools_for_memory(self, agent: Agent) -> Collection[Tool]:
+        collections, services = agent.collections, self._services
+        if not agent.memory:
+            return ()
+        if collections not in self._memory_tools:
+            self._memory_tools[collections] = memory_tools(services.notes, services.memory, collections)
+        return self._memory_tools[collections]
+
+    def _tools_for_knowledge(self, agent: Agent) -> Collection[Tool]:
+        collections = agent.collections
+        if collections == ():
+            return ()
+        if collections not in self._knowledge_tools:
+            services = self._services
+            self._knowledge_tools[collections] = [
+                *knowledge_tools(services.knowledge, collections),
+                *research_tools(services.research, services.knowledge, collections),
+            ]
+        return self._knowledge_tools[collections]

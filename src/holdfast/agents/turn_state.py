@@ -7,7 +7,6 @@ from holdfast.agents.broadcast import Broadcast
 from holdfast.agents.conversation_views import ConversationView, ConversationViews
 from holdfast.agents.definitions import Agent
 from holdfast.agents.journal import Journal, RunHistory, StepReply
-from holdfast.agents.model_calls import ModelCalls
 from holdfast.agents.prompt import Prompt, PromptInputs, RecalledMemory
 from holdfast.agents.prompt_sections import AgentSkills
 from holdfast.agents.runs import AgentRun, Runs
@@ -16,7 +15,10 @@ from holdfast.conversations.notes import Notes
 from holdfast.core.settings import AgentSettings, LlmSettings
 from holdfast.execution.executor import Executor
 from holdfast.execution.policies.audit import AuditPolicy
+from holdfast.knowledge import Knowledge
+from holdfast.knowledge.research import Research
 from holdfast.llm import Caller, ModelReply
+from holdfast.llm.model_calls import ModelCalls
 from holdfast.memory import Memories
 from holdfast.postgres.database import Database
 from holdfast.skills.catalog import Catalogs
@@ -36,6 +38,8 @@ class TurnServices:
     broadcast: Broadcast
     notes: Notes
     memory: Memories
+    knowledge: Knowledge
+    research: Research
     caller: Caller
     model_calls: ModelCalls
     llm: LlmSettings
@@ -46,7 +50,6 @@ class TurnServices:
     rules: AccessRules
     executor: Executor
     audit: AuditPolicy
-    memory_tools: Sequence[Tool]  # of every agent with memory
     granted: Sequence[Tool]  # of the agents that name them
 
 

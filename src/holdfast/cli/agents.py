@@ -41,8 +41,15 @@ def format_agent(agent: dict[str, Any]) -> str:
         "skills": ", ".join(agent["skills"]),
         "approve": ", ".join(agent["approve"]),
         "memory": "" if agent["memory"] else "none",
+        "knowledge": _knowledge(agent["knowledge"]),
         "limits": ", ".join(f"{limit:g} {name}" for name, limit in limits.items()),
     }
     lines = [f"{agent['name']} ({agent['kind']})", *(f"{name:<11}  {value}" for name, value in about.items() if value)]
     instructions = agent["instructions"].replace("\r\n", "\n").strip()
     return printable("\n".join([*lines, *(["", instructions] if instructions else [])]))
+
+
+def _knowledge(collections: bool | list[str]) -> str:
+    if isinstance(collections, bool):
+        return "all collections" if collections else ""
+    return ", ".join(collections)

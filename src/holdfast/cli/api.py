@@ -4,7 +4,7 @@ import http.client
 import json
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from holdfast.core.errors import HoldfastError, Unauthenticated, Unavailable
 from holdfast.core.threads import run_in_thread
 
 Into = Callable[[bytes], None]
+Body = bytes | Callable[[], Iterator[bytes]]
 
 TIMEOUT = 120.0
 PART_BYTES = 64 * 1024
@@ -38,14 +39,29 @@ class Api:
         called = operation(name)
         return await self._send(called.request(arguments), data, called.body_format)
 
+    async def send_file(
+        self, name: str, pieces: Callable[[], Iterator[bytes]], /, *, size: int, media_type: str, **arguments: Any
+    ) -> Any:
+        """Call an operation whose body is a file of this size, and return the decoded response."""
+        request = operation(name).request(arguments)
+        return await self._send(request, pieces, media_type or "application/octet-stream", size=size)
+
     async def download(self, name: str, into: Into, /, **arguments: Any) -> None:
         """Call an operation and pass the response body to `into`, part by part."""
         await self._send(operation(name).request(arguments), into=into)
 
     async def _send(
-        self, request: Request, body: bytes = b"", media_type: str | None = None, into: Into | None = None
+        self,
+        request: Request,
+        body: Body = b"",
+        media_type: str | None = None,
+        into: Into | None = None,
+        *,
+        size: int | None = None,
     ) -> Any:
         headers = dict(self._server.headers)
+        if size is not None:
+            headers["content-length"] = str(size).encode()
         if media_type is not None:
             headers["content-type"] = media_type.encode()
         # In a thread: the server may be in this process, and Ctrl-C must not wait for the response.
@@ -56,12 +72,15 @@ class Api:
             raise self._error(answer)
         return json.loads(answer) if answer else {}
 
-    def _wait(self, method: str, path: str, headers: Headers, body: bytes, into: Into | None) -> tuple[int, bytes]:
+    def _wait(self, method: str, path: str, headers: Headers, body: Body, into: Into | None) -> tuple[int, bytes]:
         """Return the status and body of the response. With `into`, pass the parts of a successful response to it."""
         connection = _connection(self._server)
         try:
             with self._translate_errors():
-                connection.request(method, urlsplit(self._server.url).path + path, body or None, headers)
+                given = body() if callable(body) else body or None
+                # A server that refuses a large file answers before it has read all of it, and hangs up.
+                with suppress(*((BrokenPipeError, ConnectionResetError) if callable(body) else ())):
+                    connection.request(method, urlsplit(self._server.url).path + path, given, headers)
                 answer = connection.getresponse()
                 if into is None or answer.status >= http.client.BAD_REQUEST:
                     return answer.status, answer.read()

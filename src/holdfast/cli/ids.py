@@ -26,8 +26,8 @@ Id = Annotated[
     str,
     typer.Argument(metavar="ID", help="Id, or its first digits if they are unique.", callback=_check_id),
 ]
-Kind = Literal["run", "approval", "execution", "memory", "dead_letter"]
-NAMES: Mapping[Kind, str] = {"dead_letter": "dead letter", "execution": "call"}
+Kind = Literal["run", "approval", "execution", "memory", "dead_letter", "document", "ingest_job", "research"]
+NAMES: Mapping[Kind, str] = {"dead_letter": "dead letter", "execution": "call", "ingest_job": "job"}
 
 
 async def whole_id(api: Api, kind: Kind, text: str) -> UUID:

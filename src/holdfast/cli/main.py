@@ -50,6 +50,8 @@ COMMANDS = {
     "sessions": "List, search, show, fork and export conversations.",
     "notes": "Show and edit agents' notes about users.",
     "memory": "Store, search, correct, export and import memories.",
+    "knowledge": "Add, search, read and remove documents.",
+    "research": "Answer questions from many documents, with citations.",
     "models": "List and download embedding models.",
     "topics": "Manage topics, records and consumer groups.",
     "dead-letters": "List, redrive (retry) and drop dead letters.",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.memory_settings import EmbeddingSettings
 from holdfast.embeddings.known_models import KNOWN
 from holdfast.embeddings.local import fetch_in_thread
 from holdfast.embeddings.store import Store

@@ -33,6 +33,7 @@ KINDS: Mapping[str, Kind] = {
     "/api/approvals/{id}": "approval",
     "/api/executions/{id}": "execution",
     "/api/memories/{id}": "memory",
+    "/api/research/{id}": "research",
     "/api/dead-letters/{id}": "dead_letter",
 }
 

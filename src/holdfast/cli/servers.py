@@ -157,7 +157,7 @@ async def _own_server(
     from holdfast.server.serving import serve_privately
 
     # The command reports its own errors, and a search reports that it is degraded.
-    for name in ("holdfast.server", "holdfast.embeddings"):
+    for name in ("holdfast.server", "holdfast.embeddings", "holdfast.knowledge"):
         logging.getLogger(name).setLevel(logging.ERROR)
     async with AsyncExitStack() as stack:
         with invocation.output.progress() as progress:

@@ -17,7 +17,7 @@ from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
 from holdfast.server.audited_requests import audited, audited_call, details_of
 from holdfast.server.authentication import Authentication, CallerSession
-from holdfast.server.operations import ApiCall, ApiOperation, ApiParameter
+from holdfast.server.operations import ApiCall, ApiOperation, ApiParameter, BodyStream
 from holdfast.server.problems import WrongMediaType, WrongMethod
 from holdfast.server.request_limits import ALWAYS_ANSWERED, SLOT, RequestSlot
 
@@ -71,7 +71,7 @@ class ApiResource:
         request = call.request
         arguments = {parameter.name: _argument(parameter, request) for parameter in operation.parameters}
         if operation.body is not None:
-            limit = max(self._engine.config.server.max_body_bytes, operation.max_body_bytes or 0)
+            limit = max(self._engine.config.server.max_body_bytes, operation.larger_limit)
             arguments["body"] = await _body(operation, request, limit)
             call.details |= details_of(operation, arguments["body"])
         result = await operation.run(call, **arguments)
@@ -121,6 +121,8 @@ def _argument(parameter: ApiParameter, request: Request) -> Any:
 
 
 async def _body(operation: ApiOperation, request: Request, limit: int) -> Any:
+    if operation.takes_stream:
+        return BodyStream(request)
     data = await request.body()
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if data and media_type != operation.body_format:

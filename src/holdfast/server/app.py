@@ -36,11 +36,14 @@ from holdfast.server.routes import (
     conversations,
     dead_letters,
     executions,
+    graph,
     groups,
     health,
     identity,
     ids,
+    ingest_jobs,
     keys,
+    knowledge,
     limits,
     memories,
     metrics,
@@ -48,6 +51,7 @@ from holdfast.server.routes import (
     notes,
     proposals,
     recall,
+    research,
     rules,
     runs,
     secrets,
@@ -98,6 +102,10 @@ OPERATIONS: tuple[ApiOperation, ...] = (
     *recall.operations,
     *transfer.operations,
     *memories.operations,
+    *ingest_jobs.operations,
+    *knowledge.operations,
+    *research.operations,
+    *graph.operations,
     *topics.operations,
     *groups.operations,
     *dead_letters.operations,
@@ -137,6 +145,7 @@ def build_app(
     settings = engine.config.server
     allow_local = address.is_loopback and not settings.require_key
     authentication = Authentication(engine.keys, engine.tokens, engine.tenants, token=token, allow_local=allow_local)
+    operations = tuple(operation.with_limits(engine.config) for operation in operations)
     operations = (*operations, *_description(operations, settings.root_path))
     resources: dict[str, list[ApiOperation]] = {}
     for operation in operations:

@@ -34,6 +34,7 @@ SECURITY_HEADERS = {
 
 ANSWER_TIMEOUT = 5  # seconds to send a problem
 FIRST_SECONDS = 5.0  # seconds at the start of a body without a minimum rate
+UPLOAD_SECONDS = 3600.0  # for a body that an operation reads as it arrives; the minimum rate applies to it, too
 SHOWN_PATH = 200  # characters of the path in a problem
 
 _SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
@@ -63,9 +64,9 @@ class Middleware:
         self._settings = settings
         self._always_answered = {ALWAYS_ANSWERED, f"{settings.root_path}{ALWAYS_ANSWERED}"}
         self._larger = [
-            (operation.method, compile_path(operation.path)[0], operation.max_body_bytes)
+            (operation.method, compile_path(operation.path)[0], operation)
             for operation in operations
-            if operation.max_body_bytes is not None
+            if operation.larger_limit or operation.takes_stream
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -132,19 +133,21 @@ class Middleware:
         length = headers.get("content-length")
         if length is None and "transfer-encoding" not in headers:
             return receive
-        limit = self._settings.max_body_bytes
-        if length is None or int(length) > limit:
-            limit = max(limit, self._larger_limit(scope))
+        settings = self._settings
+        limit, timeout = settings.max_body_bytes, settings.body_timeout
+        operation = self._operation_for_large(scope)
+        if operation is not None:
+            limit = max(limit, operation.larger_limit)
+            timeout = max(timeout, UPLOAD_SECONDS) if operation.takes_stream else timeout
         if length is not None and int(length) > limit:
             raise _too_large(limit)
-        settings = self._settings
-        return _Body(receive, limit, timeout=settings.body_timeout, rate=settings.min_body_rate).receive
+        return _Body(receive, limit, timeout=timeout, rate=settings.min_body_rate).receive
 
-    def _larger_limit(self, scope: Scope) -> int:
-        """Return the limit of an operation for large bodies, else 0. It authenticates before it reads the body."""
+    def _operation_for_large(self, scope: Scope) -> ApiOperation | None:
+        """Return the operation, if it takes larger bodies than others. It authenticates before it reads the body."""
         path = scope["path"].removeprefix(self._settings.root_path)
-        found = (limit for method, fits, limit in self._larger if method == scope.get("method") and fits.match(path))
-        return next(found, 0)
+        method = scope.get("method")
+        return next((each for of, fits, each in self._larger if of == method and fits.match(path)), None)
 
     def _out_of_time(self) -> HoldfastError:
         if self._traffic.draining:

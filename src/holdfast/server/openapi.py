@@ -12,7 +12,7 @@ from holdfast.access.principals import SCOPES
 from holdfast.core.errors import Broken, Forbidden, HoldfastError, Overloaded, TimedOut, Unavailable
 from holdfast.core.wires import HTTP_STATUS
 from holdfast.server.authentication import COOKIE
-from holdfast.server.operations import ApiOperation
+from holdfast.server.operations import ApiOperation, BodyStream
 from holdfast.server.problems import MEDIA_TYPE, STATUS_ON_HTTP_ALONE, Problem, status_of
 from holdfast.server.server_file import holdfast_version
 
@@ -61,7 +61,7 @@ def document(operations: Sequence[ApiOperation], *, root_path: str) -> dict[str,
 
 def _types(operation: ApiOperation) -> list[Any]:
     types = [parameter.type for parameter in operation.parameters]
-    if operation.body not in (None, bytes):
+    if operation.body not in (None, bytes, BodyStream):
         types.append(operation.body)
     if _has_json_result(operation):
         types.append(operation.result)
@@ -90,7 +90,7 @@ def _describe(operation: ApiOperation, schema_of: dict[int, Any]) -> dict[str, A
             for parameter in operation.parameters
         ]
     if operation.body is not None:
-        schema = {} if operation.body is bytes else {"schema": schema_of[id(operation.body)]}
+        schema = {} if operation.body in (bytes, BodyStream) else {"schema": schema_of[id(operation.body)]}
         entry["requestBody"] = {
             "required": _is_required(operation.body),
             "content": {operation.body_format: schema},
@@ -125,7 +125,7 @@ def _responses(operation: ApiOperation, schema_of: dict[int, Any]) -> dict[str, 
 
 def _is_required(body: Any) -> bool:
     """Return whether the body is required. A request without a body counts as an empty object."""
-    if body is bytes:
+    if body in (bytes, BodyStream):
         return True
     struct, *metas = get_args(body) if get_origin(body) is Annotated else [body]
     rules = [meta.extra_json_schema for meta in metas if meta.extra_json_schema]

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import inspect
 
-from holdfast.server.operations import ApiOperation
+from holdfast.server.operations import ApiOperation, BodyStream
 
 NAMES: dict[type[inspect.Type], str] = {
     inspect.StrType: "text",
@@ -56,7 +56,7 @@ def _inputs(operation: ApiOperation) -> dict[str, dict[str, Any]]:
         )
         for each in operation.parameters
     }
-    if operation.body in (None, bytes):
+    if operation.body in (None, bytes, BodyStream):
         return inputs
     body = inspect.type_info(operation.body)
     body = body.type if isinstance(body, inspect.Metadata) else body

@@ -6,8 +6,8 @@ response, and the first line of the docstring is the summary.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from holdfast.access.principals import Principal, Scope
 from holdfast.authorization import Authorization
+from holdfast.core.config import Config
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge, Unauthenticated
 from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
@@ -28,9 +29,29 @@ from holdfast.server.request_limits import SLOT, RequestSlot
 Needs = Scope | Literal["nobody", "anybody", "somebody"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 JSON_LINES = "application/x-ndjson"
-BodyFormat = Literal["application/json", "application/x-www-form-urlencoded", "application/x-ndjson"]
+BYTES = "application/octet-stream"  # of a body that an operation reads as it arrives; it can have any other type
+BodyFormat = Literal[
+    "application/json", "application/x-www-form-urlencoded", "application/x-ndjson", "application/octet-stream"
+]
 OperationFunction = Callable[..., Awaitable[Any]]
 H = TypeVar("H", bound=OperationFunction)
+
+
+class BodyStream:
+    """A body that the operation reads as it arrives, so that nothing holds it as a whole."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    @property
+    def media_type(self) -> str:
+        """The media type that the client sent; empty if there is none."""
+        return self._request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._request.stream():
+            if part:
+                yield part
 
 
 @dataclass(slots=True)
@@ -93,7 +114,7 @@ class ApiOperation:
     run: OperationFunction
     body: Any  # the type of the body; None if it has none
     body_format: BodyFormat
-    max_body_bytes: int | None  # if the limit is higher than in the settings
+    max_body_bytes: int | Callable[[Config], int] | None  # if the limit is higher than that of all operations
     signs_in: bool  # it is a sign-in, with limits of its own
     result: Any  # the type of the result
     response_format: str  # the media type of a `Response` that `run` returns
@@ -115,6 +136,22 @@ class ApiOperation:
         """The first line of the docstring."""
         return (self.run.__doc__ or "").strip().partition("\n")[0]
 
+    @property
+    def takes_stream(self) -> bool:
+        """Whether it reads its body as it arrives."""
+        return self.body is BodyStream
+
+    @property
+    def larger_limit(self) -> int:
+        """The limit of its body, in bytes, if it is higher than that of all operations, else 0."""
+        assert not callable(self.max_body_bytes), "`with_limits` was not called"
+        return self.max_body_bytes or 0
+
+    def with_limits(self, config: Config) -> "ApiOperation":
+        """Return the operation with the limit of its body as the settings have it."""
+        limit = self.max_body_bytes
+        return replace(self, max_body_bytes=limit(config)) if callable(limit) else self
+
 
 class ApiOperations(list[ApiOperation]):
     """The operations of one tag."""
@@ -133,7 +170,7 @@ class ApiOperations(list[ApiOperation]):
         or_status: int | None = None,
         errors: Sequence[type[HoldfastError]] = (),
         body_format: BodyFormat = "application/json",
-        max_body_bytes: int | None = None,
+        max_body_bytes: int | Callable[[Config], int] | None = None,
         signs_in: bool = False,
         response_format: str = "text/html",
         audit: bool | Sequence[str] | None = None,

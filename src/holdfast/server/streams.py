@@ -1,17 +1,18 @@
-"""Event streams: sends the events of a conversation to a client as server-sent events."""
+"""Event streams: sends events of a conversation or of research to a client as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from typing import TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.agents import Event
-from holdfast.agents.broadcast import Watch
 from holdfast.core.text import render
 from holdfast.server.operations import ApiCall
+
+Item = TypeVar("Item")
 
 EVENT_STREAM = "text/event-stream"
 HEARTBEAT = 15  # seconds without an event after which a keep-alive comment is sent
@@ -51,7 +52,9 @@ def encode_event(kind: str, cursor: str, data: object) -> bytes:
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), render(data))
 
 
-async def follow_events(call: ApiCall, watch: Watch, *, stops: bool = False) -> AsyncGenerator[Event | None]:
+async def follow_events(
+    call: ApiCall, watch: AsyncIterator[Item], *, stops: bool = False
+) -> AsyncGenerator[Item | None]:
     """Yield events while the client is connected and its access is valid; None after `HEARTBEAT` without an event.
 
     `stops`: end when the server stops.
@@ -59,7 +62,7 @@ async def follow_events(call: ApiCall, watch: Watch, *, stops: bool = False) -> 
     assert call.caller_session is not None
     disconnect = asyncio.ensure_future(_wait_for_disconnect(call.request))
     stopping = asyncio.ensure_future(call.slot.stopping.wait())
-    next_event: asyncio.Future[Event | None] | None = None
+    next_event: asyncio.Future[Item | None] | None = None
     with call.caller_session.watched() as ended:
         ends = [disconnect, ended, stopping] if stops else [disconnect, ended]
         try:
@@ -91,6 +94,6 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-async def _next(watch: Watch) -> Event | None:
+async def _next(watch: AsyncIterator[Item]) -> Item | None:
     """Return the next event, or None at the end: a task cannot raise StopAsyncIteration."""
     return await anext(watch, None)

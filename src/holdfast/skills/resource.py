@@ -13,7 +13,7 @@ from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 from holdfast.skills.uri_templates import UriTemplate
 
-OWN_SCHEME = "holdfast:"  # of the engine's own resources
+OWN_SCHEMES = ("holdfast:", "knowledge:")  # of the engine's own resources
 
 
 @dataclass(frozen=True, slots=True)

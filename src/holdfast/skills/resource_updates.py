@@ -14,6 +14,7 @@ from holdfast.skills.uri_templates import MAX_URI
 
 KEEP_FOR = timedelta(hours=1)  # for which the count of a resource is kept
 FORGET_EACH = 60.0  # seconds
+GATHER = 0.02  # seconds in which further changes are sent together
 
 sql = statements(__name__)
 
@@ -64,6 +65,7 @@ class ResourceUpdates:
     async def _send(self) -> None:
         try:
             while self._due:
+                await asyncio.sleep(GATHER)
                 due, self._due = self._due, set()
                 with contextlib.suppress(HoldfastError):  # subscribers also read the resource from time to time
                     await self._count(due)

@@ -27,17 +27,21 @@ LONGEST_TIMEOUT = 86_400.0  # seconds
 # Names of the engine's own tools. No other tool can have one: a model that uses it means the engine's tool.
 RESERVED = frozenset(
     {
+        "analyze_large_document",
         "ask_agent",
         "call_tool",
         "edit_notes",
         "list_agents",
         "list_conversations",
+        "list_documents",
         "manage_long_term_memory",
         "read_conversation",
+        "read_document",
         "read_notes",
         "recall",
         "remember",
         "run_code",
+        "search_knowledge",
         "search_skills",
         "search_tools",
         "use_skill",

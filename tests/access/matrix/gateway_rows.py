@@ -30,6 +30,9 @@ AGENT_SESSION = SESSION.but("session: of another's a new one begins; not there f
 SKILL_TOOL = SKILL_LIST.but(
     "skill, as a list that is not there for others", ann="404", bob="404", reader="404", backend="404", stranger="404"
 )
+# Documents in a collection that the agent does not have.
+OTHERS = SHARED.but("shared, not in the agent's collections", agent="404")
+OTHERS_LIST = OTHERS.as_list("shared, not in the agent's collections, listed")
 WRITE_TOOL = READ.but("write: not there for who only reads", reader="404")
 FRAME = MINE.but("mine, in the conversation of the socket", reader="403")
 
@@ -75,6 +78,21 @@ OWN_TOOLS = [
     *shown("recall", MINE_LIST, of.memory, {"query": "{subject}", "limit": 50}),
     *shown("recall", SHARED_LIST, of.organization_memory, {"query": "{subject}", "limit": 50},
            case="of the organization"),
+    *shown("search_knowledge", SHARED_LIST, of.organization_document, {"query": "{subject}", "limit": 20}),
+    *shown("search_knowledge", OTHERS_LIST, of.closed_document, {"query": "{subject}", "limit": 20},
+           case="in a collection"),
+    *shown("search_knowledge", MINE_LIST, of.user_document, {"query": "{subject}", "limit": 20}, case="one's own"),
+    *tool("read_document", MINE, of.user_document, {"document": "{id}"}),
+    *tool("read_document", SHARED, of.organization_document, {"document": "{document}"}, case="by its name"),
+    *tool("read_document", OTHERS, of.closed_document, {"document": "{id}"}, case="in a collection"),
+    *tool("analyze_large_document", WRITE_TOOL, body={"question": "{unique}"}),
+    *tool("analyze_large_document", MINE.but("mine, to change: not there for who only reads", reader="404"),
+          of.user_document, {"question": "Why?", "document": "{id}"}, case="of a document"),
+    *tool("analyze_large_document", MINE.but("mine, an agent's apart, not there for who only reads", reader="404",
+          agent="404"), of.research, {"question": "Why?", "research_id": "{id}"}, case="of an earlier one"),
+    *shown("list_documents", SHARED_LIST, of.organization_document),
+    *shown("list_documents", OTHERS_LIST, of.closed_document, case="in a collection"),
+    *shown("list_documents", MINE_LIST, of.user_document, case="one's own"),
     *tool("remember", WRITE_TOOL, body={"content": "Tea {unique}"}),
     *shown("search_skills", SKILL_TOOL, of.skill, {"query": "{subject}", "limit": 20}),
     *tool("use_skill", SKILL, of.skill, {"name": "{name}"}),
@@ -85,7 +103,14 @@ RESOURCES = [
     Row(name="holdfast://skills/{name}", rule=SKILL, kind=of.skill, way="resource"),
     Row(name="holdfast://notes/{agent}", rule=MINE_LIST, kind=of.notes, way="resource", lists=True, shows=True),
     Row(name="holdfast://conversations/{session_id}", rule=MINE, kind=of.conversation, way="resource"),
-]
+    Row(name="knowledge://{collection}/{document}", rule=SHARED, kind=of.organization_document, way="resource"),
+    Row(name="knowledge://{collection}/{document}", rule=MINE, kind=of.user_document, way="resource",
+        case="one's own"),
+    Row(name="knowledge://{collection}/{document}", rule=OTHERS, kind=of.closed_document, way="resource",
+        case="in a collection"),
+    Row(name="knowledge://{collection}/{document}/pages/{page}", rule=SHARED, kind=of.organization_document,
+        way="resource"),
+]  # fmt: skip
 
 METHODS = [
     mcp("server/discover", READ),
@@ -98,6 +123,10 @@ METHODS = [
     mcp("prompts/get", PLATFORM, body={"name": "greet"}),
     mcp("completion/complete", SKILL_LIST, of.skill, resource("holdfast://skills/{left}name{right}", "name", "skill"),
         case="of skills", lists=True, shows=True),
+    mcp("resources/list", SHARED_LIST, of.organization_document, case="of documents", lists=True, shows=True),
+    mcp("completion/complete", SHARED_LIST, of.organization_document,
+        {**resource("knowledge://{left}collection{right}/{left}document{right}", "document", "document"),
+         "context": {"arguments": {"collection": "default"}}}, case="of documents", lists=True, shows=True),
     mcp("completion/complete", MINE_LIST, of.own_session,
         resource("holdfast://conversations/{left}session_id{right}", "session_id", "session"), case="of conversations",
         lists=True, shows=True),

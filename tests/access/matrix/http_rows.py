@@ -292,6 +292,35 @@ OF_USER = {"scope": "user", "name": "{named}"}
 OF_SESSION = {"scope": "session", "name": "{session}"}
 OF_AGENT = {"scope": "agent", "name": AGENT}
 OF_ALL = {"scope": "organization"}
+# Who acts for an agent with a list of collections does not see the graph, which is of all collections.
+GRAPH_OWN = OWN.but("own, and not of a graph for an agent with collections", agent="403 404 404 404")
+GRAPH_SHARED = SHARED.but("shared, and not of a graph for an agent with collections", agent="403 404 404")
+GRAPH = [
+    on("get_entity", of.entity, GRAPH_OWN, shows=True),
+    on("get_entity", of.shared_entity, GRAPH_SHARED, case="of the organization", shows=True),
+    on("entity_neighbours", of.entity, GRAPH_OWN),
+    on("entity_neighbours", of.shared_entity, GRAPH_SHARED, case="of the organization"),
+    on("merge_entities", of.entity, OWN_WRITE.but("own, to change, and not of a graph for an agent with collections",
+       agent="403 404 404 404"), body={"keep": "{id}", "other": "{other}"}, uses_up=True),
+    on("merge_entities", of.shared_entity, SHARED_PRIVILEGE, case="of the organization",
+       body={"keep": "{id}", "other": "{other}"}, uses_up=True),
+    on("unmerge_entities", of.entity, OWN_WRITE, path="/api/graph/merges/{merge}", uses_up=True),
+    on("unmerge_entities", of.shared_entity, SHARED_PRIVILEGE, case="of the organization",
+       path="/api/graph/merges/{merge}", uses_up=True),
+    lists("search_entities", of.entity,
+          MINE_LIST.but("one's own, no graph for an agent with collections", agent="403"), query={"query": "{sign}"}),
+    lists("search_entities", of.shared_entity, SHARED_LIST.but("shared, and no graph for an agent with collections",
+          agent="403"), case="of the organization", query={"query": "{sign}"}),
+    once("search_entities", ADMIN_ONCE, case="of another user", query={"query": "tea", "scope": "user", "name": "zoe"}),
+    on("find_paths", of.shared_entity,
+       GRAPH_SHARED.but("shared, and no graph for an agent with collections", agent="403"),
+       case="of the organization", shows=True, query={"source": "{sign}", "target": "{partner}"}),
+    once("find_paths", ADMIN_ONCE.but("admin, of no name", admin="404", operator="404"), case="of another user",
+         query={"source": "tea", "target": "milk", "scope": "user", "name": "zoe"}),
+    once("list_duplicates", READ.but("read, and no graph for an agent with collections", agent="403")),
+    once("list_duplicates", ADMIN_ONCE, case="of another user", query={"scope": "user", "name": "zoe"}),
+]  # fmt: skip
+
 TEXTS = [{"content": "Tea {unique}"}]
 
 RECALL = [
@@ -362,6 +391,109 @@ MEMORIES = [
     on("memory_chain", of.memory, OWN),
 ]  # fmt: skip
 
+TEXT = "Text."
+OF_USERS_OWN = {"scope": "user"}
+USERS = {"scope": "user", "owner": "{named}"}
+AGENTS_DOCUMENTS = {"scope": "agent", "owner": AGENT}
+# An agent has its collections alone, so it has nobody's documents as a whole.
+ALL_OF_USER = USER_NAME.but("user name, all of it: not for an agent", agent="403")
+NOT_FOR_AGENT = SHARED.but("shared, not in the agent's collections", agent="404")
+NOT_LISTED = NOT_FOR_AGENT.as_list("shared, not in the agent's collections, as a list")
+FOLLOWED = OWN.but(
+    "own, of those that are named", ann="ok absent absent absent", bob="absent ok absent absent",
+    reader="ok absent absent absent", admin="ok ok absent absent", agent="ok absent absent absent",
+    backend="ok absent absent absent", operator="ok ok absent absent", stranger="absent absent ok absent",
+)  # fmt: skip
+
+KNOWLEDGE = [
+    once("add_document", ADMIN_ONCE, query={"name": "{unique}"}, body=TEXT),
+    once("add_document", ADMIN_ONCE, case="of an agent", query={"name": "{unique}", **AGENTS_DOCUMENTS}, body=TEXT),
+    on("add_document", of.user_document, USER_NAME_PUT, case="of a user", query={"name": "{unique}", **USERS},
+       body=TEXT),
+    once("add_document", WRITE, case="one's own", query={"name": "{unique}", **OF_USERS_OWN}, body=TEXT),
+    once("add_document", WRITE.but("write: not in a collection that the agent does not have", agent="403"),
+         case="in a collection", query={"name": "{unique}", "collection": "closed", **OF_USERS_OWN}, body=TEXT),
+    once("add_text", ADMIN_ONCE, body={"name": "{unique}", "text": TEXT}),
+    on("add_text", of.user_document, USER_NAME_PUT, case="of a user",
+       body={"name": "{unique}", "text": TEXT, "owner": {"scope": "user", "name": "{named}"}}),
+    once("add_text", WRITE, case="one's own", body={"name": "{unique}", "text": TEXT, "owner": {"scope": "user"}}),
+    lists("list_documents", of.organization_document, SHARED_LIST, query={"limit": 200}),
+    lists("list_documents", of.closed_document, NOT_LISTED, case="of a collection", query={"limit": 200}),
+    lists("list_documents", of.user_document, MINE_LIST, case="one's own", query={"limit": 200}),
+    lists("list_documents", of.agent_document, SHARED_LIST, case="of an agent",
+          query={**AGENTS_DOCUMENTS, "limit": 200}),
+    on("list_documents", of.user_document, USER_NAME, case="of a user", query={**USERS, "limit": 200}, shows=True),
+    lists("list_collections", of.collection, NOT_LISTED),
+    on("list_collections", of.user_document, USER_NAME, case="of a user", query=USERS),
+    lists("list_ingest_jobs", of.organization_job, SHARED_LIST, query={"limit": 200}),
+    lists("list_ingest_jobs", of.user_job, OWN_LIST, case="one's own", query={"limit": 200}),
+    on("follow_ingest_jobs", of.user_job, FOLLOWED, body={"ids": ["{id}"]}, shows=True),
+    on("get_ingest_job", of.user_job, OWN, shows=True),
+    on("get_ingest_job", of.organization_job, SHARED, case="of the organization", shows=True),
+    on("retry_ingest_job", of.user_job, OWN_WRITE, uses_up=True),
+    on("retry_ingest_job", of.organization_job, SHARED_PRIVILEGE, case="of the organization", uses_up=True),
+    on("get_document", of.user_document, OWN, shows=True),
+    on("get_document", of.agent_document, SHARED, case="of an agent", shows=True),
+    on("get_document", of.organization_document, SHARED, case="of the organization", shows=True),
+    on("get_document", of.closed_document, NOT_FOR_AGENT, case="of a collection", shows=True),
+    on("change_document", of.user_document, OWN_WRITE, body={"title": "So"}),
+    on("change_document", of.user_document, OWN_WRITE.but("own, to move where the agent has nothing",
+       agent="403 404 404 404"), case="of a collection", body={"collection": "closed"}, uses_up=True),
+    on("change_document", of.organization_document, SHARED_PRIVILEGE, case="of the organization", body={"title": "So"}),
+    on("remove_document", of.user_document, OWN_WRITE, uses_up=True),
+    on("remove_document", of.agent_document, SHARED_PRIVILEGE, case="of an agent", uses_up=True),
+    on("remove_document", of.organization_document, SHARED_PRIVILEGE, case="of the organization", uses_up=True),
+    on("read_document", of.user_document, OWN),
+    on("read_document", of.organization_document, SHARED, case="of the organization"),
+    on("read_document", of.closed_document, NOT_FOR_AGENT, case="of a collection"),
+    on("document_outline", of.user_document, OWN),
+    on("list_chunks", of.user_document, OWN, shows=False),
+    on("export_knowledge", of.user_document, ALL_OF_USER, query=USERS, shows=True),
+    lists("export_knowledge", of.organization_document, SHARED_LIST.but("shared, as a whole: not for an agent",
+          agent="403")),
+    # Of somebody new: other rows need the documents of the others.
+    once("erase_knowledge", ADMIN_ONCE, case="of a user", body={"owner": {"scope": "user", "name": "{unique}"}}),
+    once("erase_knowledge", ADMIN_ONCE, case="of an agent", body={"owner": {"scope": "agent", "name": "{unique}"}}),
+    lists("search_memories", of.closed_document, NOT_LISTED, case="in documents",
+          body={"owner": OF_ALL, "query": "{subject}"}),
+    lists("memory_context", of.closed_document, NOT_LISTED, case="in documents", body={"query": "{subject}"}),
+    on("get_memory", of.organization_document, SHARED, case="of a document", path="/api/memories/{chunk}"),
+    on("get_memory", of.closed_document, NOT_FOR_AGENT, case="of a collection", path="/api/memories/{chunk}"),
+    on("get_memory", of.user_document, OWN, case="of a user's document", path="/api/memories/{chunk}"),
+    on("forget_memory", of.user_document, OWN_WRITE.but("own, which cannot be changed here", ann="400 404 404 404",
+       bob="404 400 404 404", admin="400 400 404 404", agent="400 404 404 404", backend="400 404 404 404",
+       operator="400 400 404 404", stranger="404 404 400 404"), case="of a user's document",
+       path="/api/memories/{chunk}"),
+]  # fmt: skip
+# Who acts for an agent has only the research that this agent asked for.
+OWN_RESEARCH = OWN.but("own, and of the agent that asked", agent="404")
+CHANGED_RESEARCH = OWN_WRITE.but("own, to change, and of the agent that asked", agent="404")
+RESEARCH = [
+    once("start_research", WRITE, body={"question": "{unique}", "wait": True}),
+    on("start_research", of.user_document, OWN_WRITE, case="of a document",
+       body={"question": "Why?", "documents": ["{id}"], "wait": True}),
+    on("start_research", of.closed_document, NOT_FOR_AGENT.but("shared, not in the agent's collections, to change",
+       reader="403"), case="of a document in a collection",
+       body={"question": "Why?", "documents": ["{id}"], "wait": True}),
+    lists("list_research", of.research, OWN_RESEARCH.as_list("own, of the agent that asked, as a list"),
+          query={"limit": 200}),
+    on("list_research", of.research, USER_NAME.but("user name, of the agent that asked", agent="absent 403 403 403"),
+       case="of a user", query={"user": "{named}", "limit": 200}, shows=True),
+    on("get_research", of.research, OWN_RESEARCH, shows=True),
+    on("read_research_events", of.research, OWN_RESEARCH),
+    on("cancel_research", of.research, CHANGED_RESEARCH),
+    on("resume_research", of.research, CHANGED_RESEARCH, body={"wait": True}, uses_up=True),
+    on("remove_research", of.research, CHANGED_RESEARCH, uses_up=True),
+]  # fmt: skip
+SEARCH = [
+    lists("search_knowledge", of.organization_document, SHARED_LIST, body={"query": "{subject}", "limit": 50}),
+    lists("search_knowledge", of.closed_document, NOT_LISTED, case="of a collection",
+          body={"query": "{subject}", "limit": 50}),
+    lists("search_knowledge", of.user_document, MINE_LIST, case="one's own", body={"query": "{subject}", "limit": 50}),
+    on("search_knowledge", of.user_document, USER_NAME, case="of a user", shows=True,
+       body={"query": "{subject}", "limit": 50, "owners": [{"scope": "user", "name": "{named}"}]}),
+]  # fmt: skip
+
 BUS = [
     lists("list_topics", of.topic, ADMIN_LIST),
     once("create_topic", ADMIN_ONCE, body={"name": "{unique}"}),
@@ -383,6 +515,6 @@ BUS = [
 ]
 
 HTTP = [
-    *ABOUT, *TENANTS, *LIMITS, *AUDIT, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *RULES, *NOTES, *RECALL, *MEMORIES,
-    *BUS,
+    *ABOUT, *TENANTS, *LIMITS, *AUDIT, *CONVERSATIONS, *RUNS, *AGENTS, *TOOLS, *RULES, *NOTES, *GRAPH, *RECALL,
+    *MEMORIES, *RESEARCH, *SEARCH, *KNOWLEDGE, *BUS,
 ]  # fmt: skip

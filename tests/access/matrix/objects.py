@@ -14,9 +14,11 @@ from uuid import UUID
 
 from holdfast.conversations import Conversation
 from holdfast.core.ids import uuid7
+from holdfast.core.words import terms
 from holdfast.engine import Engine
 from holdfast.execution.consent.clients import PublicAddress
-from holdfast.memory import agent, organization, session, user
+from holdfast.memory import Owner, agent, organization, session, user
+from holdfast.memory.owners import Owners
 from holdfast.skills.request import BackendIdentity
 from tests.server import mcp_wire
 
@@ -27,6 +29,26 @@ AGENT = "support"  # nobody serves it: what is said to it waits
 SUBJECT = "zebra"  # what objects are about, unless a search is to find these alone
 REFERENCE = f"{__name__}:repeat"
 ANSWER = {"responses": {"200": {"description": "so"}}}
+# A document of one chunk that was ingested: nothing in the background has to be waited for.
+INGESTED = """
+with new as (
+  insert into document (tenant_id, scope, owner, collection, name, version, hash, splitting, status, chunks, characters)
+  values ($1, $2, $3, $4, $5, 1, '\\x00', '512/50', 'ready', 1, length($6)) returning id
+), part as (
+  insert into chunk (tenant_id, document_id, chunk_index, id, first_page, last_page, char_start, char_end, tokens,
+    length, language, digest, passages, marks, content)
+  select $1, id, 0, $8, 1, 1, 0, length($6), 10, 10, 'en', gen_random_uuid(), array[0, length($6)],
+    '[[0, 1, 0, ""]]', $6
+  from new
+), words as (
+  insert into chunk_term (tenant_id, term, document_id, chunks) select $1, t, id, '{0}' from new, unnest($7::bigint[]) t
+)
+select id from new
+"""
+FAILED = """
+insert into ingest_job (tenant_id, document_id, hash, splitting, state, error)
+values ($1, $2, '\\x00', '512/50', 'failed', 'so') returning id
+"""
 LOST = """
 insert into tool_executions (tenant_id, id, tool, tool_id, input_params, status, user_name)
 values ($1, $2, $3, $4, $5, 'unknown', $6)
@@ -287,6 +309,27 @@ async def organization_memory(at: Place) -> Fields:
     return {"id": str(made.id), "sign": made.content.split()[-1]}
 
 
+@kind(id=new_id, other=new_id, merge=new_id, sign=word, partner=word)
+async def entity(at: Place) -> Fields:
+    """An entity that a memory of a user names, with one that may be merged into it."""
+    return await _entities(at, user(at.user))
+
+
+@kind(id=new_id, other=new_id, merge=new_id, sign=word, partner=word)
+async def shared_entity(at: Place) -> Fields:
+    """An entity that a memory of the organization names, with one that may be merged into it."""
+    return await _entities(at, organization())
+
+
+async def _entities(at: Place, owner: Owner) -> Fields:
+    sign, other, alias = (f"{unique('entity')}@example.com" for _ in range(3))
+    graph = at.engine.graph
+    await at.engine.memory.remember(owner, f"{sign} wrote to {other} and to {alias}. {at.mark}")
+    ids = [(await graph.search(name, owners=[owner], limit=1))[0].entity.id for name in (sign, other, alias)]
+    merge = await graph.merge(ids[0], ids[2])
+    return {"id": str(ids[0]), "other": str(ids[1]), "merge": str(merge), "sign": sign, "partner": other}
+
+
 @kind(name=fixed("no-such-tenant"))
 async def tenant(at: Place) -> Fields:
     """A tenant, of which metrics tell."""
@@ -359,6 +402,80 @@ async def hidden_skill(at: Place) -> Fields:
     name = unique("skill")
     await at.engine.skills.put(name, instructions=at.secret, description=at.secret, active=False)
     return {"name": name, "sign": name}
+
+
+async def ingest(at: Place, owner: Owner, collection: str = "default") -> Fields:
+    """A document of an owner."""
+    name = unique("document")
+    text = f"{at.subject} {at.mark} {name}"
+    ids = await Owners(at.engine.database, at.engine.identities).store_ids(owner)
+    chunk = new_id()
+    id = await at.engine.database.value(INGESTED, ids.scope, ids.id, collection, name, text, terms(text), UUID(chunk))
+    return {
+        "id": str(id), "document": name, "collection": collection, "page": "1", "chunk": chunk, "sign": name,
+    }  # fmt: skip
+
+
+NO_DOCUMENT = {"document": word, "collection": fixed("default"), "page": fixed("1"), "chunk": new_id}
+
+
+@kind(id=new_id, **NO_DOCUMENT)
+async def user_document(at: Place) -> Fields:
+    """A document of a user."""
+    return await ingest(at, user(at.user))
+
+
+@kind(id=new_id, **NO_DOCUMENT)
+async def agent_document(at: Place) -> Fields:
+    """A document of an agent."""
+    return await ingest(at, agent(AGENT))
+
+
+@kind(id=new_id, **NO_DOCUMENT)
+async def organization_document(at: Place) -> Fields:
+    """A document of the organization."""
+    return await ingest(at, organization())
+
+
+@kind(id=new_id, **{**NO_DOCUMENT, "collection": fixed("closed")})
+async def closed_document(at: Place) -> Fields:
+    """A document of the organization, in a collection that the agent does not have."""
+    return await ingest(at, organization(), "closed")
+
+
+@kind(id=new_id, collection=word)
+async def collection(at: Place) -> Fields:
+    """A collection of the organization that the agent does not have."""
+    made = await ingest(at, organization(), unique("collection"))
+    return {**made, "sign": made["collection"]}
+
+
+@kind(id=new_id)
+async def research(at: Place) -> Fields:
+    """Research of a user that has ended: there was nothing to read."""
+    owner = user(f"{at.user} without documents")
+    made = await at.engine.research.start(f"{at.subject} {at.mark}", user=at.user, owners=[owner])
+    ended = await at.engine.research.wait(made.id)
+    assert ended.state == "failed", ended
+    return {"id": str(made.id), "sign": str(made.id)}
+
+
+async def fail_job(at: Place, made: Fields) -> Fields:
+    """A job of a document that failed."""
+    id = str(await at.engine.database.value(FAILED, UUID(made["id"])))
+    return {**made, "id": id, "sign": id}
+
+
+@kind(id=new_id)
+async def user_job(at: Place) -> Fields:
+    """A job of a user's document."""
+    return await fail_job(at, await user_document.make(at))
+
+
+@kind(id=new_id)
+async def organization_job(at: Place) -> Fields:
+    """A job of a document of the organization."""
+    return await fail_job(at, await organization_document.make(at))
 
 
 async def register_tool(at: Place, name: str, **more: Any) -> Fields:

@@ -38,7 +38,7 @@ BATCH = 4  # approvals that are made at once
 BACKGROUND_TABLES = {
     "consumer_member", "relay_lease", "worker_presence", "tool_usage", "model_usage", "memory_indexing", "memory_index",
     "memory_model", "memory_vector", "memory_term", "registry_indexing", "registry_vector", "registry_term",
-    "mcp_event", "audit", "audit_chain", "audit_open", "audit_person",
+    "mcp_event", "audit", "audit_chain", "audit_open", "audit_person", "resource_update",
 }  # fmt: skip
 BACKGROUND_COLUMNS = {
     "memory": "access_count, last_accessed", "mcp_session": "ends_at", "consumer_group": "seen_at",
@@ -106,7 +106,7 @@ class World:
         ours, acme = engine.tenant(ids[OURS]), engine.tenant(ids[ACME])
         for each, mark in ((ours, "mark-of-admin"), (acme, "mark-of-acme")):
             # As a program's: nobody serves it, whatever else is served.
-            await each.definitions.declare([Agent(AGENT, instructions=mark)])
+            await each.definitions.declare([Agent(AGENT, instructions=mark, knowledge=("default",))])
 
         def place(engine: Engine, user: str, named: str, owner: str, caller: Caller, tenant: str) -> Place:
             return Place(self, engine, user, named, owner, self.people[caller].key or "", tenant, SUBJECT)
@@ -255,6 +255,7 @@ async def open_world(database_url: str, folder: Path) -> AsyncGenerator[World]:
         patch.setattr("holdfast.server.routes.chat.UNSERVED_AFTER", 0.0)
         patch.setattr("holdfast.gateway.builtin.agents.UNSERVED_AFTER", 0.0)
         patch.setattr("holdfast.gateway.inventory.FRESH", 0.0)  # tools are seen as soon as they are made
+        patch.setattr("holdfast.knowledge.ingester.Ingester.step", rest)  # what is added stays as it is
         async with AsyncExitStack() as stack:
             config = _config(database_url, folder)
             engine = await stack.enter_async_context(open_engine(config=config))
@@ -263,6 +264,11 @@ async def open_world(database_url: str, folder: Path) -> AsyncGenerator[World]:
             world = World(site, owner, await stack.enter_async_context(AsyncExitStack()))
             await world.build()
             yield world
+
+
+async def rest(_: object) -> float:
+    """A step that does nothing."""
+    return 3600.0
 
 
 def _config(database_url: str, folder: Path) -> Config:

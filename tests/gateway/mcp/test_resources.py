@@ -59,6 +59,8 @@ async def test_resources_and_templates_are_listed_as_they_are_declared(gateway: 
         "holdfast://skills/{name}",
         "holdfast://notes/{agent}",
         "holdfast://conversations/{session_id}",
+        "knowledge://{collection}/{document}",
+        "knowledge://{collection}/{document}/pages/{page}",
     ]
 
 

@@ -36,13 +36,15 @@ def memory_tools(engine: Engine) -> list[Tool]:
             query: a question or a few words.
             limit: how many memories, at most.
         """
-        hits, reduced = await recall_memories(engine.memory, run, query, limit)
+        collections = (await authorization_of(engine, run).reader()).collections
+        hits, reduced = await recall_memories(engine.memory, run, query, limit, collections)
         memories = [
             {
                 "content": hit.memory.content,
                 "scope": hit.memory.owner.scope,
                 "date": day_of(hit.memory),
                 **({"author": hit.memory.author} if hit.memory.author else {}),
+                **({"citation": hit.citation} if hit.citation else {}),
             }
             for hit in hits
         ]

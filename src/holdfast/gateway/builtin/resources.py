@@ -1,9 +1,10 @@
-"""Skills, notes and conversations as resources."""
+"""Skills, notes, conversations and documents as resources."""
 
 from collections.abc import Iterable
 
 from holdfast.engine import Engine
 from holdfast.gateway.builtin.conversations import MOST_READ, messages_of, own_conversation
+from holdfast.gateway.builtin.knowledge import knowledge_resources
 from holdfast.gateway.builtin.skills import open_skill
 from holdfast.gateway.runs import authorization_of, caller_of, view_in
 from holdfast.gateway.views import USER
@@ -53,6 +54,7 @@ def own_resources(engine: Engine) -> list[McpResource]:
         resource_of(skill, SKILL, mime_type=MARKDOWN, complete={"name": skill_names}),
         resource_of(notes, NOTES, mime_type=MARKDOWN, complete={"agent": agent_names}),
         resource_of(conversation, CONVERSATION, mime_type=MARKDOWN, complete={"session_id": sessions}),
+        *knowledge_resources(engine),
     ]
 
 

@@ -9,35 +9,61 @@ import msgspec
 from holdfast.core.errors import NotFound, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.outcomes import plain_of
+from holdfast.gateway.builtin.knowledge import documents_of
 from holdfast.gateway.builtin.resources import MARKDOWN, SKILL, skills_of
 from holdfast.gateway.mcp.answers_of_servers import check_weight, objects_of
 from holdfast.gateway.mcp.pages import PAGE, after_of, cursor_of
 from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
+from holdfast.knowledge import Document
+from holdfast.knowledge.document_uri import document_uri
 from holdfast.mcp.content import ResourceContents
 from holdfast.mcp.protocol import NO_RESOURCE, McpError
 from holdfast.skills.resource import McpResource
+from holdfast.skills.run import Run
 from holdfast.skills.sources.mcp import with_scheme
 from holdfast.skills.uri_templates import UriTemplate
 
 TEXT = "text/plain"
 BYTES = "application/octet-stream"
 JSON = "application/json"
+DOCUMENTS = "\x00"  # the start of a cursor among documents: no name of a skill has this character
+MOST_DOCUMENTS = 1000
 
 _SKILLS = UriTemplate(SKILL)
 
 
 async def list_resources(request: McpRequest) -> Result:
-    """List the resources with a fixed address, then the skills that the caller may read, sorted by name."""
+    """List the resources with a fixed address, the skills that the caller may read, by name, then the newest documents.
+
+    At most `MOST_DOCUMENTS` are listed: `list_documents` has all.
+    """
     after = after_of(request)
+    run = await request.gateway.run_for(request.caller)
+    if after is not None and after.startswith(DOCUMENTS):
+        listed, _, cursor = after.removeprefix(DOCUMENTS).partition(" ")
+        return await _documents(request, run, int(listed) if listed.isdecimal() else MOST_DOCUMENTS, cursor or None)
     found: list[dict[str, Any]] = []
     if after is None:
         found = [_to_mcp(each) for each in await request.gateway.offerings.resources() if each.is_fixed]
         found += [dict(each) for source in await request.gateway.sources(request.caller) for each in source.resources]
-    run = await request.gateway.run_for(request.caller)
     skills = await skills_of(request.gateway.engine, run, limit=PAGE + 1, after=after)
     found += [_skill(name, description) for name, description in skills[:PAGE]]
-    more = {"nextCursor": cursor_of(skills[PAGE - 1][0])} if len(skills) > PAGE else {}
-    return {"resources": found, **more}
+    if len(skills) > PAGE:
+        return {"resources": found, "nextCursor": cursor_of(skills[PAGE - 1][0])}
+    documents = await _documents(request, run, 0, None)
+    return {**documents, "resources": [*found, *documents["resources"]]}
+
+
+async def _documents(request: McpRequest, run: Run, listed: int, cursor: str | None) -> Result:
+    """Return a page of documents; `listed` are on the pages before."""
+    room = min(PAGE, MOST_DOCUMENTS - listed)
+    if room <= 0:
+        return {"resources": []}
+    found, next = await documents_of(request.gateway.engine, run, limit=room, cursor=cursor)
+    listed += len(found)
+    has_more = next is not None and listed < MOST_DOCUMENTS
+    more = {"nextCursor": cursor_of(f"{DOCUMENTS}{listed} {next}")} if has_more else {}
+    return {"resources": list(map(_document, found)), **more}
 
 
 async def list_templates(request: McpRequest) -> Result:
@@ -103,6 +129,16 @@ def _to_mcp(resource: McpResource) -> dict[str, Any]:
 def _skill(name: str, description: str) -> dict[str, Any]:
     fields = {"uri": _SKILLS.expand({"name": name}), "name": name, "mimeType": MARKDOWN}
     return {**fields, "description": description} if description else fields
+
+
+def _document(document: Document) -> dict[str, Any]:
+    fields = {
+        "uri": document_uri(document.collection, document.name),
+        "name": document.name,
+        "title": document.title,
+        "mimeType": MARKDOWN,
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _contents(uri: str, resource: McpResource, given: object, most: int) -> list[dict[str, Any]]:

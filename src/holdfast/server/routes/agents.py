@@ -17,7 +17,8 @@ operations = ApiOperations("agents")
 class AgentChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An agent to store. To change an agent, send its current `version`; for a new one, send null.
 
-    `tools`: names of tools that the serving program knows. A null limit defaults to the settings.
+    `tools`: names of tools that the serving program knows. A null limit defaults to the settings. `knowledge`: whether
+    it finds and reads documents, or in which collections.
     """
 
     instructions: str
@@ -27,6 +28,7 @@ class AgentChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: bool = True
     approve: list[ShortName] = []
     limits: Limits = Limits()
+    knowledge: bool | list[ShortName] = False
     active: bool = True
     version: RegistryVersion | None = None
 

@@ -16,7 +16,7 @@ operations = ApiOperations("ids")
 MOST = 10  # ids in a response
 PREFIX = r"-*([0-9A-Fa-f]-*){1,32}"
 
-Kind = Literal["run", "approval", "execution", "memory", "dead_letter"]
+Kind = Literal["run", "approval", "execution", "memory", "dead_letter", "document", "ingest_job", "research"]
 Prefix = Annotated[str, matching(PREFIX)]
 
 sql = statements(__name__)

@@ -32,13 +32,14 @@ class MemoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     until: Moment | None = None
     as_of: Moment | None = None
     min_importance: Importance | None = None
+    collections: list[Name] | None = None
 
 
 class Search(MemoryQuery, frozen=True, kw_only=True):
     """A search in the memories of one owner, by default the caller.
 
     `where` must be contained in the metadata. `since` and `until` limit when it was said. `as_of`: search what was
-    valid at this time.
+    valid at this time. `collections`: of documents, whose chunks are found among the memories; by default all.
     """
 
     explain: bool = False
@@ -54,6 +55,7 @@ class ContextSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Annotated[dict[Scope, Limit], documented(propertyNames={"enum": [*get_args(Scope)]})] = {}
     where: dict[str, Any] | None = None
     types: list[Name] | None = None
+    collections: list[Name] | None = None
     explain: bool = False
 
 
@@ -77,7 +79,7 @@ class FoundMemories(msgspec.Struct, frozen=True):
 @operations.declare("POST", "/api/memories/search", needs="read", errors=[NotFound, Conflict])
 async def search_memories(call: ApiCall, body: Search) -> FoundMemories:
     """Search the memories of an owner."""
-    given = _fields_except(body, "owner", "query")
+    given = await _given(call, body, "owner", "query")
     return await _fitting_hits(
         await call.engine.memory.search(await call.authorization.owner(body.owner), body.query, **given)
     )
@@ -91,7 +93,7 @@ async def memory_context(call: ApiCall, body: ContextSearch) -> FoundMemories:
         await call.authorization.owner(OwnerName("user", user))
     session = None if body.session is None else await call.authorization.owner(OwnerName("session", body.session))
     conversation = None if session is None else session.conversation
-    given = _fields_except(body, "query", "user")
+    given = await _given(call, body, "query", "user")
     return await _fitting_hits(
         await call.engine.memory.context(body.query, user=user, conversation=conversation, **given)
     )
@@ -102,11 +104,21 @@ async def why_not(call: ApiCall, body: Absence) -> WhyNot:
     """Explain why a search does not return a memory, or say that it does."""
     owner = await call.authorization.owner(body.owner)
     await call.authorization.memory(body.id)
-    return await call.engine.memory.why_not(body.id, owner, body.query, **_fields_except(body, "id", "owner", "query"))
+    given = await _given(call, body, "id", "owner", "query")
+    return await call.engine.memory.why_not(body.id, owner, body.query, **given)
 
 
-def _fields_except(body: msgspec.Struct, *names: str) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.structs.asdict(body).items() if name not in names}
+async def _given(call: ApiCall, body: MemoryQuery | ContextSearch, *without: str) -> dict[str, Any]:
+    """Return the fields of a body except some, and the collections as far as the caller may read them."""
+    given = {name: value for name, value in msgspec.structs.asdict(body).items() if name not in without}
+    return {**given, "collections": await call.authorization.within(body.collections, of_agent=_agent_of(body))}
+
+
+def _agent_of(body: MemoryQuery | ContextSearch) -> str | None:
+    """Return the agent whose memories are searched, if any."""
+    if isinstance(body, ContextSearch):
+        return body.agent
+    return body.owner.name if body.owner.scope == "agent" else None
 
 
 async def _fitting_hits(hits: Hits) -> FoundMemories:

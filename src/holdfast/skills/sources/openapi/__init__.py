@@ -4,7 +4,13 @@
 `names`, with schemas that a model can read (`schemas`, `pruning`) and requests that a runner can send.
 """
 
-from holdfast.skills.sources.openapi.documents import Document, as_utf8, document_of, parse_document, read_document
+from holdfast.skills.sources.openapi.documents import (
+    OpenApiDocument,
+    as_utf8,
+    document_of,
+    parse_document,
+    read_document,
+)
 from holdfast.skills.sources.openapi.importer import import_document
 
-__all__ = ["Document", "as_utf8", "document_of", "import_document", "parse_document", "read_document"]
+__all__ = ["OpenApiDocument", "as_utf8", "document_of", "import_document", "parse_document", "read_document"]

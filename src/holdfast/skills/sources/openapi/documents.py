@@ -21,7 +21,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class OpenApiDocument:
     """A description of an API. `location` is its address, to which its relative addresses refer."""
 
     root: dict[str, Any] = field(repr=False)
@@ -31,7 +31,7 @@ class Document:
     location: str = ""
 
 
-def read_document(data: bytes, *, location: str = "") -> Document:
+def read_document(data: bytes, *, location: str = "") -> OpenApiDocument:
     """Parse a document. An InvalidInput names the line or path of an error."""
     return document_of(parse_document(data), location=location)
 
@@ -52,14 +52,14 @@ def parse_document(data: bytes) -> dict[str, Any]:
     return cast(dict[str, Any], root)
 
 
-def document_of(root: dict[str, Any], *, location: str = "") -> Document:
+def document_of(root: dict[str, Any], *, location: str = "") -> OpenApiDocument:
     """Return the OpenAPI or Swagger document of an object. An InvalidInput names the path of an error."""
     version = _version(root)
     if not isinstance(root.get("paths", {}), dict | None):
         raise document_error("paths", "it is not an object", "Write one entry per path.")
     info = root.get("info")
     info_fields = cast(dict[str, Any], info) if isinstance(info, dict) else {}
-    return Document(root, version, _text(info_fields.get("title")), _text(info_fields.get("version")), location)
+    return OpenApiDocument(root, version, _text(info_fields.get("title")), _text(info_fields.get("version")), location)
 
 
 def document_error(path: str, why: str, next: str) -> InvalidInput:

@@ -8,7 +8,7 @@ from holdfast.skills.request import RequestTemplate
 from holdfast.skills.sources.openapi.addresses import address, swagger_servers
 from holdfast.skills.sources.openapi.arguments import OperationArguments
 from holdfast.skills.sources.openapi.bodies import take_body
-from holdfast.skills.sources.openapi.documents import Document
+from holdfast.skills.sources.openapi.documents import OpenApiDocument
 from holdfast.skills.sources.openapi.keywords import compile_schema, short
 from holdfast.skills.sources.openapi.names import tool_names
 from holdfast.skills.sources.openapi.operation_choice import MARK, UNREADABLE, OperationKey, chooser
@@ -51,7 +51,7 @@ class DocumentOperation:
         )
 
 
-def import_document(document: Document, choice: Choice, *, base_url: str | None = None) -> ImportedDocument:
+def import_document(document: OpenApiDocument, choice: Choice, *, base_url: str | None = None) -> ImportedDocument:
     """Return the chosen tools of a document. Operations that cannot be a tool are skipped, without an error."""
     importer = _Importer(document, base_url)
     skipped: list[Skipped] = []
@@ -79,7 +79,7 @@ def import_document(document: Document, choice: Choice, *, base_url: str | None 
 class _Importer:
     """Converts the operations of one document to tools."""
 
-    def __init__(self, document: Document, base_url: str | None) -> None:
+    def __init__(self, document: OpenApiDocument, base_url: str | None) -> None:
         self._document = document
         self._base_url = base_url
         self._is_swagger = document.version == "2.0"
