@@ -186,7 +186,8 @@ KNOWN = {
     """,
     "join across tenants": """
         bus/kafka/sql/group_progress.sql bus/kafka/sql/move_relay.sql bus/kafka/sql/unsent.sql
-        bus/sql/command_gauges.sql bus/sql/group_gauges.sql bus/sql/topic_gauges.sql memory/sql/forget_tombstones.sql
+        bus/sql/command_gauges.sql bus/sql/group_gauges.sql bus/sql/topic_gauges.sql
+        knowledge/sql/tenants_with_unembedded_chunks.sql memory/sql/forget_tombstones.sql
         memory/sql/scope_gauges.sql memory/sql/tenants_to_sweep.sql memory/sql/unindexed_tenants.sql
         quotas/sql/tenants_to_sweep.sql skills/sql/unindexed_registries.sql
     """,

@@ -7,13 +7,16 @@ from pathlib import Path
 from tests.rules.tree import source
 
 # The argument that names the operation, by the function that is called.
-PLACES = {"call": 0, "_call": 0, "upload": 0, "download": 0, "derive": 2}
+PLACES = {"call": 0, "_call": 0, "upload": 0, "send_file": 0, "download": 0, "derive": 2}
 
 # Operations that no command uses, and why.
 NOT_COMMANDS = {
     "Programs and adapters write conversations; people write them with `holdfast chat`.": [
         "append_node", "append_nodes", "chat", "claim_turn", "create_conversation", "end_session", "move_node",
         "read_events", "read_messages", "release_turn", "renew_turn",
+    ],
+    "Programs send texts and read chunks and jobs one by one; people use `knowledge add`, `read` and `jobs`.": [
+        "add_text", "get_ingest_job", "list_chunks",
     ],
     "State is for programs: its keys and values mean something only to them.": [
         "change_state", "delete_state", "list_state_changes", "read_state",

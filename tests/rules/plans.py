@@ -9,7 +9,16 @@ from uuid import UUID
 from holdfast.access.tenants import Tenants
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database, Postgres, Statements
-from tests.rules import audit_plans, consent_plans, gateway_plans, quota_plans, tool_plans
+from tests.rules import (
+    audit_plans,
+    consent_plans,
+    gateway_plans,
+    graph_plans,
+    knowledge_plans,
+    quota_plans,
+    research_plans,
+    tool_plans,
+)
 from tests.rules.plan import ID, LAST, MINUTE, NOON, NOTHING, Cold, Plan
 from tests.rules.syntax import statements, tables_read
 from tests.rules.tree import ROOT
@@ -94,6 +103,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "memory/sql/supersession_chain.sql": Plan(
         "memory_user_tenant_id_scope_owner_superseded_by_idx", ("user", ID, ID, 100)
     ),
+    "memory/sql/matches_chunk.sql": Plan("chunk_tenant_id_id_key", (ID, {}, None)),
     "memory/sql/matches_metadata.sql": Plan("memory_user_tenant_id_id_idx", (ID, {})),
     "memory/sql/count_expired.sql": Plan("memory_session_"),
     "memory/sql/count_fading.sql": Plan("memory_user_", (90.0, 5.6, timedelta(days=200))),
@@ -207,8 +217,8 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
 }
 OF_THE_OWNER: dict[str, Plan | Cold] = {
     "memory/sql/listed_indexes.sql": Cold("a row for each tenant with very many memories, read once in many minutes"),
-    "memory/sql/organizations.sql": Cold("counts organizational memories of all tenants, once in many minutes"),
-    "memory/sql/unlist_index.sql": Plan("memory_index_pkey", (ID, "m")),
+    "memory/sql/vectors_to_index.sql": Cold("counts memories and chunks of all tenants, once in many minutes"),
+    "memory/sql/unlist_index.sql": Plan("memory_index_pkey", (ID, "memory", "m")),
     "memory/sql/vector_indexes.sql": Cold("reads the catalogue"),
 }
 # Which role runs a statement: a tenant's, unless it is listed for another.
@@ -218,13 +228,19 @@ RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {
     | tool_plans.OF_A_TENANT
     | gateway_plans.OF_A_TENANT
     | quota_plans.OF_A_TENANT
+    | research_plans.OF_A_TENANT
     | audit_plans.OF_A_TENANT
-    | consent_plans.OF_A_TENANT,
+    | consent_plans.OF_A_TENANT
+    | graph_plans.OF_A_TENANT
+    | knowledge_plans.OF_A_TENANT,
     SYSTEM: OF_THE_SYSTEM
     | tool_plans.OF_THE_SYSTEM
     | gateway_plans.OF_THE_SYSTEM
     | quota_plans.OF_THE_SYSTEM
-    | audit_plans.OF_THE_SYSTEM,
+    | research_plans.OF_THE_SYSTEM
+    | audit_plans.OF_THE_SYSTEM
+    | graph_plans.OF_THE_SYSTEM
+    | knowledge_plans.OF_THE_SYSTEM,
     OWNER: OF_THE_OWNER,
 }
 # Statements of other roles than a tenant's that look nothing up: they have no plan to keep.
@@ -364,7 +380,19 @@ do $$ declare name regclass; begin
 end $$;
 """
 # No foreign key is checked: that would take a third of the time.
-MORE_ROWS = f"{tool_plans.ROWS}{gateway_plans.ROWS}{quota_plans.ROWS}{audit_plans.ROWS}{consent_plans.ROWS}"
+MORE_ROWS = "".join(
+    each.ROWS
+    for each in (
+        tool_plans,
+        gateway_plans,
+        quota_plans,
+        audit_plans,
+        consent_plans,
+        graph_plans,
+        knowledge_plans,
+        research_plans,
+    )
+)
 ENOUGH = f"set session_replication_role = replica;{ROWS}{MORE_ROWS}{UNCHANGED}analyze;"
 
 
