@@ -22,7 +22,7 @@ import numpy
 import psutil
 from measure import Cost, Table, arguments, scratch
 
-from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.memory_settings import EmbeddingSettings
 from holdfast.embeddings import Embeddings, Store
 from holdfast.embeddings.known_models import KNOWN
 

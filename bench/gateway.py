@@ -132,7 +132,8 @@ def table(found: Measuring, plan: Plan) -> Table:
             aim = f"≤ {most} µs: {kept}" if case.what == CALL and way in OURS else ""
             added = ""
             if (without := ways.get(BARE.get(way, ""))) is not None:
-                more = statistics.median(turn.cpu / base.cpu for turn, base in zip(turns, without, strict=False))
+                ratios = [turn.cpu / base.cpu for turn, base in zip(turns, without, strict=False) if base.cpu]
+                more = statistics.median(ratios or [0.0])  # in a very short run, the clock may count nothing
                 figures[-1]["of_ungoverned"] = more
                 added = f"{more:.2f}x (≤ {MORE}x: {'held' if more <= MORE else 'missed'})"
             cells.append([case.what, str(case.clients), way, *shown, aim, added, f"{row['errors']:.0f}"])

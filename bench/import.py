@@ -22,7 +22,7 @@ from peers import ENVIRONMENTS, ROOT
 
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.sources.graphql.sdl import read_sdl
-from holdfast.skills.sources.openapi import Document, read_document
+from holdfast.skills.sources.openapi import OpenApiDocument, read_document
 
 PROGRAM = Path(__file__).parent / "programs" / "importer.py"
 PEER = ENVIRONMENTS / "import" / "bin" / "python"
@@ -70,7 +70,7 @@ def run(way: str, python: Path, file: Path, limit: float) -> Way:
     return Way(trouble=f"refused ({said['refused']})") if "refused" in said else Way(**said)
 
 
-def operations(document: Document) -> int:
+def operations(document: OpenApiDocument) -> int:
     """How many operations there are in a document."""
     paths: dict[str, Any] = document.root.get("paths") or {}
     return sum(len(METHODS & item.keys()) for item in paths.values() if isinstance(item, dict))

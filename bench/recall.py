@@ -31,7 +31,7 @@ from recall.data import Bank, locomo, memdaily
 from recall.metrics import Found, by_category, found, mean
 
 from holdfast.core.config import load_config
-from holdfast.core.settings import MemorySettings
+from holdfast.core.memory_settings import MemorySettings
 from holdfast.embeddings import Embeddings, Language, Vector, language_of
 from holdfast.engine import open_engine
 from holdfast.memory import Memories, Owner, user

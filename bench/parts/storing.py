@@ -8,7 +8,7 @@ from uuid import UUID
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from holdfast.core.settings import MemorySettings
+from holdfast.core.memory_settings import MemorySettings
 from holdfast.core.shares import shared_by_tenant
 from holdfast.core.text import dumps, loads
 from holdfast.embeddings import Embeddings

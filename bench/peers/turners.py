@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from holdfast import App
 from holdfast.core.config import load_config
-from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.memory_settings import EmbeddingSettings
 from holdfast.embeddings import Embeddings, Vector
 from holdfast.engine import open_engine
 from peers import APP, CONNECTIONS, sqlalchemy_url
