@@ -308,7 +308,7 @@ async def measure(folder: Path, options: argparse.Namespace) -> Table:
     notes.append(
         "lists or tables, and its work is lost if the process dies. Holdfast first stores each file, then parses it in"
     )
-    notes.append("a process without network: this is most of its time for small files. Slides count as pages.")
+    notes.append("a process without network. Slides count as pages.")
     return Table(
         name="ingest",
         title="How fast documents come in, beside LangChain's loaders, splitter and PGVector",
